@@ -60,15 +60,15 @@ HOMES = {
     "trace_summary": "analysis.trace_summary",
     "train": "experiments.train",
 }
-"""The module of each public name, below this package."""
+"""Public names, and the module of this package that defines each."""
 
 __all__ = ["__version__", *HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name on first use, so that importing the package loads nothing."""
-    # Types are in the stub beside this file: an import here, even for the type checker alone,
-    # would make every module that imports the version depend on all of these modules.
+    """Import a public name on first use, so that `import neuro_eqprop` is fast."""
+    # Types are in the stub __init__.pyi: an import here, even under TYPE_CHECKING, would make every
+    # module that imports the version depend on all of these modules.
     if name not in HOMES:
         # The name and the module let Python 3.10 and newer suggest the closest public name.
         raise AttributeError(
@@ -80,5 +80,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """List the public names."""
     return list(__all__)

@@ -1,9 +1,9 @@
-"""`python -m neuro_eqprop` is `neuro-eqprop`."""
+"""Entry point of `python -m neuro_eqprop`, the same as `neuro-eqprop`."""
 
 import os
 import sys
 
-# With `-m`, Python searches the current folder first: a json.py there would run as ours.
+# With `-m`, Python searches the current folder first, so a json.py there would shadow json.
 sys.path[:] = [place for place in sys.path if place and place != os.getcwd()] + [
     place for place in sys.path if place == os.getcwd()
 ]

@@ -67,7 +67,7 @@ def closest_first(name: str, known: Iterable[str]) -> list[str]:
 
 
 class ArgumentError(ValueError):
-    """An argument has a value that it cannot have, or arguments contradict each other.
+    """An argument has an invalid value, or arguments contradict each other.
 
     The command line exits with code 2, as for an unknown option.
     """
@@ -89,7 +89,7 @@ class UnknownNameError(ValueError, KeyError):
 
 
 class Named(dict[K, T]):
-    """A dict of things of one kind; an unknown key is an UnknownNameError that lists the known.
+    """A dict whose unknown keys raise an UnknownNameError that lists the known ones.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Deadlines of simulators: one that hangs or takes too long is ended with one sentence.
+"""Deadlines of simulations: one that hangs or takes too long ends with an error.
 
 A simulator calls `check` between steps. A compiled loop reads `stop_flag` instead, which a timer
 sets at the deadline and the command line at a signal; it returns early, and its caller checks.
@@ -19,7 +19,7 @@ import numpy as np
 from neuro_eqprop.arrays import Ints
 
 GRACE = 4.0
-"""Seconds after a deadline, before a process that does not end by itself is ended."""
+"""Seconds from a deadline until a process that does not end by itself is terminated."""
 
 
 class DeadlineError(RuntimeError):
@@ -28,7 +28,7 @@ class DeadlineError(RuntimeError):
 
 @dataclass(eq=False, frozen=True)
 class Deadline:
-    """A time limit of one piece of work."""
+    """A time limit of a simulation or training."""
 
     seconds: float
     what: str
@@ -56,7 +56,7 @@ end_process: list[Callable[[str], None]] = []
 
 @contextmanager
 def deadline(seconds: float, what: str) -> Iterator[Deadline]:
-    """A context whose work has to end within `seconds`; one outside that ends earlier counts."""
+    """A context that has to end within `seconds`; an earlier deadline of an outer context holds."""
     if not seconds > 0:
         raise ValueError(f"`deadline` must be above zero, not {seconds}")
     outer = CURRENT.get()
@@ -88,7 +88,7 @@ def wait(limit: Deadline, over: Event) -> None:
 
 
 def current() -> Deadline:
-    """The deadline of the work that this thread does."""
+    """The deadline of this context; `WITHOUT` if there is none."""
     return CURRENT.get() or WITHOUT
 
 
@@ -102,6 +102,6 @@ def check(limit: Deadline | None = None) -> None:
 
 
 def stop_compiled_loops(stop: bool = True) -> None:
-    """Let compiled loops of all threads return, as after a signal; False lets them run again."""
+    """Make the compiled loops of all threads return, as after a signal; False undoes it."""
     for limit in list(ACTIVE):
         limit.flag[0] = int(stop)

@@ -29,48 +29,48 @@ from neuro_eqprop.experiments.train import (
 from neuro_eqprop.history import History
 from neuro_eqprop.model import Model
 
-FOREIGN = {
+UNSUPPORTED = {
     "dataset": "it trains on the arguments of `fit`",
-    "validation": "it trains on all samples of `fit`, so hold samples out before",
-    "patience": "it trains on all samples of `fit`, so no samples choose the best epoch",
+    "validation": "it trains on all samples of `fit`; hold out samples before",
+    "patience": "it trains on all samples of `fit`, so there are none for early stopping",
 }
-"""Settings of a study that an estimator does not have, and why."""
+"""Settings of a study that the estimator does not support, with the reason."""
 NOT_SETTINGS = ("shape", "more", "verbose")
-"""Parameters that are no settings of a study."""
+"""Parameters of the estimator that are not settings of a study."""
 
 
 class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn classifier: a network trained by equilibrium propagation.
+    """Classifier network trained by equilibrium propagation, with the scikit-learn interface.
 
-    Scale the features to about -1 to 1 before, for example with `StandardScaler`.
+    Scale the features to about -1 to 1 first, for example with `StandardScaler`.
 
     Parameters
     ----------
     model : str
-        "layered", "looped", "conv", "transformer", ...
+        Architecture: "layered", "looped", "conv", "transformer", ...
     hidden : tuple of int, optional
-        Units of each hidden layer.
+        Number of units of each hidden layer; None for the default of the model.
     activation, output, bound, feedback, rule, nudging, beta, epochs, batch, learning_rate
-        Settings of the training, as `neuro-eqprop train --help` lists them; None keeps the default
-        of the model.
+        Settings of the network and its training, as listed by `neuro-eqprop train --help`; None for
+        the default of the model.
     seed : int
-        Seed of parameters and batches.
+        Random seed of parameters and batches.
     shape : tuple of int, optional
-        The shape of one sample for models of images (channels, height, width) or tokens
-        (tokens, width).
+        Shape of one sample: (channels, height, width) for images, (tokens, width) for sequences;
+        None for (features,).
     more : mapping, optional
-        Any other settings by name.
+        Further settings of a study by name.
     verbose : bool
         Whether to print the accuracy of each epoch.
 
     Attributes
     ----------
     classes_ : array (classes,)
-        The labels.
+        Labels in sorted order.
     model_ : Model
-        The trained model: `model_.to_spiking()`, `model_.record(...)`, `model_.save(...)`.
+        The trained model, with `to_spiking()`, `record(...)`, `save(...)`.
     history_ : History
-        Training accuracy, settling and time of each epoch.
+        Training accuracy, loss, settling steps and time of each epoch.
 
     Notes
     -----
@@ -119,9 +119,20 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed, self.shape, self.more, self.verbose = seed, shape, more, verbose
 
     def study(self) -> Study:
-        """The settings as a study."""
+        """Return the settings as a study.
+
+        Returns
+        -------
+        Study
+            Parameters that are None have the default of the model.
+
+        Raises
+        ------
+        ValueError
+            If `more` has a setting that the estimator does not support.
+        """
         given, more = self.get_params(), self.more or {}
-        for key, why in FOREIGN.items():
+        for key, why in UNSUPPORTED.items():
             if key in more:
                 raise ValueError(f"an estimator has no setting {key!r}: {why}; leave it out")
         named = {
@@ -132,26 +143,26 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return make_study(**{**named, **more})
 
     def fit(self, x: Any, y: Any) -> EqPropClassifier:  # noqa: ANN401
-        """Train.
+        """Fit the network to training samples.
 
         Parameters
         ----------
         x : array (samples, features)
-            The samples, scaled to about -1 to 1.
+            Training samples, scaled to about -1 to 1.
         y : array (samples,)
-            Their labels.
+            Class labels.
 
         Returns
         -------
         EqPropClassifier
-            The estimator itself.
+            The fitted estimator.
 
         Warns
         -----
         UserWarning
-            Before training, if the samples are not scaled.
+            If the samples lie far outside -1 to 1.
         ConvergenceWarning
-            If the free phase did not settle, which makes updates wrong.
+            If the free phase did not settle, so that the updates are not gradients.
         """
         x, y = validate_data(self, x, y, dtype=np.float64)
         check_classification_targets(y)
@@ -183,25 +194,68 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(validate_data(self, x, reset=False, dtype=np.float64))
 
     def drive(self, x: Any) -> Array:  # noqa: ANN401
-        """The drive (pre-activation) of each output unit at equilibrium (samples, classes)."""
+        """Return the drive (pre-activation) of the output units at the free equilibrium.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            Samples.
+
+        Returns
+        -------
+        array (samples, classes)
+            Drive of each output unit, in the order of `classes_`.
+        """
         rows = self._validated(x)
         return self.model_.equilibrium(rows).drive
 
     def decision_function(self, x: Any) -> Array:  # noqa: ANN401
-        """The drive of each class (samples, classes); of two classes, the difference (samples,)."""
+        """Return the confidence scores of samples.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            Samples.
+
+        Returns
+        -------
+        array (samples, classes) or (samples,)
+            Drive of each class; with two classes, the drive of the second minus that of the first.
+        """
         drive = self.drive(x)
         return drive if len(self.classes_) != 2 else drive[:, 1] - drive[:, 0]
 
     def predict(self, x: Any) -> Any:  # noqa: ANN401
-        """The label of each sample (samples,)."""
-        drive = self.drive(x)  # first, as it checks that the estimator is fitted
+        """Predict class labels.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            Samples.
+
+        Returns
+        -------
+        array (samples,)
+            Labels.
+        """
+        drive = self.drive(x)  # before `classes_` is read: it checks that the estimator is fitted
         return self.classes_[drive.argmax(axis=1)]
 
     def predict_proba(self, x: Any) -> Array:  # noqa: ANN401
-        """The softmax of the drive (samples, classes).
+        """Return class probabilities, the softmax of the drive.
 
-        These are probabilities in the sense of the training only with the cost `cross_entropy`;
-        with the squared error they rank the classes but are not calibrated.
+        The network is trained for these probabilities only with the cost `cross_entropy`; with the
+        squared error they rank the classes but are not calibrated.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            Samples.
+
+        Returns
+        -------
+        array (samples, classes)
+            Probabilities, in the order of `classes_`.
         """
         drive = self.drive(x)
         shifted = np.exp(drive - drive.max(axis=1, keepdims=True))
@@ -216,14 +270,20 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         steps: int | None = None,
         bits: int | None = None,
     ) -> Any:  # noqa: ANN401
-        """The label of each sample (samples,) from spikes on a simulator.
+        """Predict class labels with the spiking network on a simulator.
 
         Parameters
         ----------
         x : array (samples, features)
-            The samples.
-        on, code, steps, bits
-            As in `SpikingModel.run` and `Model.to_spiking`.
+            Samples.
+        on : str or Backend
+            Simulator, see `SpikingModel.run`.
+        code : str
+            Spike code, see `Model.to_spiking`.
+        steps : int, optional
+            Number of steps; None for the default of the code.
+        bits : int, optional
+            Bits of the weights in fixed point; None for floating point.
 
         Returns
         -------
@@ -236,7 +296,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def warn_unscaled(x: Array) -> None:
-    """Warn if samples lie far outside -1 to 1."""
+    """Warn if values lie far outside -1 to 1."""
     low, high = float(x.min()), float(x.max())
     if max(-low, high) > USUAL:
         warnings.warn(

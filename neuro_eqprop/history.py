@@ -1,4 +1,4 @@
-"""The metrics of a training, a row for each epoch."""
+"""`History`: the metrics of a training by epoch."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class History(Sequence[Mapping[str, Any]]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that hold one number an epoch."""
+        """The names of the columns that hold one number per epoch."""
         last = self.rows[-1] if self.rows else {}
         return tuple(k for k, v in last.items() if isinstance(v, int | float))
 
@@ -89,7 +89,7 @@ class History(Sequence[Mapping[str, Any]]):
         ax : matplotlib.axes.Axes, optional
             The axes to draw into; a new figure if None.
         loss : bool
-            Whether to draw the mean training cost in the place of the accuracies.
+            Whether to draw the mean training cost instead of the accuracies.
 
         Returns
         -------

@@ -27,11 +27,11 @@ and clipped outputs saturate early.
 INITIAL_ATTENTION_NORM = 0.8
 """Initial spectral norm of the query and key weights of attention."""
 EMBEDDING_GAIN = 4.0
-"""Factor on the initial token embedding, since few of a token's features are non-zero."""
+"""Factor on the initial token embedding, since few features of a token are nonzero."""
 
 
 WORD_DEVIATION = 0.1
-"""Standard deviation of the initial vectors of words."""
+"""Standard deviation of the initial word vectors."""
 
 
 def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
@@ -77,7 +77,7 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
 
 
 def word_vectors(shape: Shape, rng: np.random.Generator) -> Array:
-    """Normal vectors of deviation `WORD_DEVIATION`; that of padding is zero."""
+    """Normally distributed word vectors; the vector of padding is zero."""
     table = WORD_DEVIATION * rng.standard_normal(shape)
     table[0] = 0.0
     return table
@@ -102,7 +102,7 @@ def fan_sum(operator: Operator, shape: Shape) -> int:
 
 
 def coupling_factor(network: Network, connection: Connection, weight: Array) -> Array:
-    """The factor (at most one) that keeps a recurrent weight within its largest initial norm."""
+    """The factor, at most one, that scales a recurrent weight to its largest initial norm."""
     source = network[connection.source].shape
     norms = np.asarray(connection.operator.spectral_norms(NumpyOps(), weight, source))
     largest = INITIAL_COUPLING / np.sqrt(network.feedback(connection))

@@ -1,4 +1,4 @@
-"""Networks for scripts that use Lava: a run folder becomes a process with ports.
+"""Run folders as Lava processes with ports, for scripts that use Lava.
 
 It needs neither the data set of the run nor torch.
 """
@@ -20,7 +20,7 @@ MODEL = "model.safetensors"
 
 
 class Network:
-    """Makes Lava processes; see `from_run`."""
+    """Namespace of `from_run`, which returns a network as a Lava process."""
 
     @staticmethod
     def from_run(

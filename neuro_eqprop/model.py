@@ -53,7 +53,7 @@ class Model:
     provenance : str
         How it was made: "trained", "converted from torch", ...
     diverged : str, optional
-        Why its training ended at an earlier epoch than planned; None if it did not.
+        Why its training ended before the last epoch; None if it did not.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Model:
         return 0 if self.study is None else self.study.seed
 
     def samples(self, x: npt.ArrayLike) -> Array:
-        """Samples as rows of float64 (samples, features); an error where they do not fit."""
+        """Samples as float64 rows (samples, features); ValueError if they do not fit the model."""
         rows = np.asarray(x, dtype=np.float64)
         size = self.network.input.size
         if rows.ndim > 1:
@@ -231,7 +231,7 @@ class Model:
         workers : int
             Threads of the emulator, or processes of another simulator; see `SpikingModel.run`.
         executor : Executor, optional
-            Runs shards of the samples, as `SpikingModel.run` has it.
+            Runs shards of the samples, see `SpikingModel.run`.
         deadline : float, optional
             Seconds after which the simulation is ended with a `DeadlineError`; the default is ten
             minutes and ten times the estimated time.
@@ -361,7 +361,7 @@ class Model:
         phases : bool
             Whether two nudged phases (-beta, +beta) follow the free one.
         record : iterable of str
-            Signals beside the rates: "hidden:drive", "hidden->output:hebbian".
+            Signals besides the rates: "hidden:drive", "hidden->output:hebbian".
         out : str or Path, optional
             A file to write the trace to, `.h5`.
 
@@ -392,7 +392,7 @@ class Model:
         Parameters
         ----------
         **options
-            As `EquilibriumLayer` has them: `stop`, `damping`, `dtype`.
+            Keyword arguments of `EquilibriumLayer`: `stop`, `damping`, `dtype`.
 
         Returns
         -------
@@ -425,7 +425,7 @@ class Model:
         dataset : str or Path, optional
             For a run folder: name or `.npz` file of the data; by default that of the training.
         force : bool
-            Whether to replace what is there.
+            Whether to replace an existing file or folder.
 
         Examples
         --------
@@ -502,9 +502,9 @@ def as_split(given: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.Arra
 
 
 def without_smallest(weight: Array, fraction: float, *, symmetric: bool) -> Array:
-    """The weight with that fraction of it set to zero, the smallest in size; ties by place.
+    """The weight with its smallest entries set to zero; among equal ones the first.
 
-    The two entries of a pair of a symmetric matrix have one size and go together.
+    Of a symmetric matrix both entries w_ij and w_ji are set to zero.
     """
     size = np.abs(weight)
     order = np.argsort(size, axis=None, kind="stable")

@@ -73,7 +73,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         raise UnknownNameError(self.kind, name, self)
 
     def loadable(self) -> dict[str, Entry]:
-        """The entries without the plug-ins that cannot be loaded: one of them spoils no list."""
+        """All entries but plug-ins that fail to load, so that these do not break a listing."""
         found = {}
         for name in self:
             with suppress(PluginError):

@@ -36,7 +36,7 @@ class Phase:
 Schedule: TypeAlias = tuple[Phase, ...]
 
 DT = 1e-3
-"""Seconds of a step, where a simulator, a chip or an exported file has a clock."""
+"""Default duration of a step in seconds."""
 TAIL = 0.75
 """Default share of a phase over which firing rates are averaged."""
 
@@ -44,7 +44,7 @@ TAIL = 0.75
 def check_steps(steps: object) -> None:
     """Raise ValueError unless the number of steps is an integer."""
     if not isinstance(steps, Integral):
-        raise ValueError(f"steps are an integer such as 32, not {steps!r}")
+        raise ValueError(f"steps must be an integer such as 32, not {steps!r}")
 
 
 def tail(steps: int, part: float = TAIL) -> int:

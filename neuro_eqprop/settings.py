@@ -31,7 +31,7 @@ class Facts:
     """Inclusive upper limit."""
     choices: Collection[str] | None = None
     only_with: tuple[str, str] | None = None
-    """Another setting and the value of it that this setting belongs to."""
+    """Name and value of another setting, without which this setting has no effect."""
 
 
 NONE = Facts()
@@ -43,14 +43,14 @@ def setting(default: Any, text: str = "", **limits: Any) -> Any:  # noqa: ANN401
 
 
 def facts(of: Field[Any]) -> Facts:
-    """Facts of a setting: its description and limits."""
+    """The help text and limits of a setting."""
     found = of.metadata.get("facts", NONE)
     assert isinstance(found, Facts)
     return found
 
 
 def settings_of(kind: type[DataclassInstance]) -> dict[str, Field[Any]]:
-    """The settings of a class by name, without the name of the thing that they belong to."""
+    """The settings of a class by name, without the field `name`."""
     return {f.name: f for f in fields(kind) if f.name != "name"}
 
 
@@ -60,7 +60,7 @@ def default_of(of: Field[Any]) -> Any:  # noqa: ANN401
 
 
 def check(settings: DataclassInstance) -> None:
-    """Refuse values outside the choices and limits that the fields state."""
+    """Raise ValueError for values outside the choices and limits of their fields."""
     for f in fields(settings):
         value, choices = getattr(settings, f.name), facts(f).choices
         if choices is not None and value not in choices:
@@ -117,7 +117,7 @@ def convert(key: str, value: Any, like: Any) -> Any:  # noqa: ANN401
 
 
 def to_ints(value: Any) -> tuple[int, ...]:  # noqa: ANN401
-    """Integers from one of them, from several, or from text such as "96,96"."""
+    """A tuple of integers from an integer, a sequence, or text such as "96,96"."""
     parts = value.split(",") if isinstance(value, str) else value
     parts = parts if isinstance(parts, list | tuple) else [parts]
     try:
@@ -127,7 +127,7 @@ def to_ints(value: Any) -> tuple[int, ...]:  # noqa: ANN401
 
 
 def to_bool(value: Any) -> bool:  # noqa: ANN401
-    """A truth value from itself or from text."""
+    """A bool from a bool or from text."""
     booleans = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if str(value).lower() not in booleans:
         raise ValueError("neither true nor false")
@@ -135,7 +135,7 @@ def to_bool(value: Any) -> bool:  # noqa: ANN401
 
 
 def to_int(value: Any) -> int:  # noqa: ANN401
-    """An integer from a number or from text; 1e2 is one, 1.5 is none."""
+    """An integer from a number or from text; 1e2 is accepted, 1.5 is not."""
     try:
         return int(value) if isinstance(value, str) else index(value)
     except (TypeError, ValueError):

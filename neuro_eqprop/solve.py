@@ -74,9 +74,9 @@ class Damped:
 
 @dataclass(frozen=True, slots=True)
 class GaussSeidel:
-    """Layer by layer, each set to its fixed point given the newest state of the others.
+    """A Gauss-Seidel sweep: each layer in turn is set to f of the newest state.
 
-    A forward sweep carries the input through all layers at once, a backward sweep the nudge of the
+    A forward sweep propagates the input through all layers, a backward sweep the nudge of the
     output. A `damping` below one scales each update, which stabilises loops and attention.
     """
 

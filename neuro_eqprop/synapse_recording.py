@@ -26,7 +26,7 @@ Synapse: TypeAlias = tuple[int, int]
 """Target unit and source unit: row and column of the weight."""
 
 HEBBIAN = "hebbian"
-"""Variable to record of a connection; it records the `COLUMNS` of its synapses."""
+"""Variable of a connection that records the `COLUMNS` of its synapses."""
 COLUMNS = ("pre", "post", "product", "tag", "weight")
 DEFAULT_COUNT = 8
 """Number of synapses of a connection to record when none are named."""

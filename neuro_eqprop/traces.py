@@ -1,4 +1,4 @@
-"""Recording of rates and spikes: what to record, what a run hands over, and the recorded trace.
+"""Recording of rates and spikes: the request, the recording of a sample, and the whole trace.
 
 A backend fills a `Recording` per sample and passes it to a `Sink`; a `Plan` fixes before the first
 step what the run records; `TraceData` holds the result.
@@ -119,7 +119,9 @@ def parse_record(
         if name not in kinds:
             raise UnknownNameError("population to record (population:variable)", request, kinds)
         if (variable, kinds[name]) == ("voltage", ActivityKind.GRADED):
-            variable = "state"  # what a graded unit integrates, its counterpart of a voltage
+            variable = (
+                "state"  # the integrated variable of a graded unit, which corresponds to a voltage
+            )
         if variable == "rate":
             variable = VARIABLES[kinds[name]][0]  # the rate of spikes is computed from them
         if variable not in VARIABLES[kinds[name]]:
@@ -132,7 +134,7 @@ def parse_record(
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Recording of one sample: arrays (steps, units). Spikes hold payloads: 0 where silent."""
+    """Recording of one sample: arrays (steps, units); spikes hold payloads, 0 for no spike."""
 
     spikes: Mapping[str, Array]
     signals: Mapping[tuple[str, str], Array]
@@ -174,7 +176,7 @@ class Origin:
     step_seconds: float = DT
     """Duration of a step in seconds; a value recorded at step k has the time (k + 1/2) of it."""
     steps_per_spike: float = 1.0
-    """Steps from spike to spike of a unit whose rate is one, more where steps are finer."""
+    """Steps between spikes of a unit whose rate is one; above 1 if steps are finer."""
 
     def __post_init__(self) -> None:
         for name in ("step_seconds", "steps_per_spike"):
@@ -185,7 +187,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class SpikeTrain:
-    """Spikes of a population in the order of their steps, which count on from sample to sample."""
+    """Spikes of a population ordered by step; steps are numbered across samples."""
 
     step: Ints
     unit: Ints
@@ -213,7 +215,7 @@ RECORDED = {
 class TraceData:
     """Recorded arrays of a run and the rates computed from them.
 
-    Sample k takes the steps k T to (k + 1) T, T being the steps of all phases together.
+    Sample k occupies the steps k T to (k + 1) T, where T is the number of steps of all phases.
     """
 
     origin: Origin
@@ -221,7 +223,7 @@ class TraceData:
     kinds: Mapping[str, ActivityKind]
     """By layer, how its rate is computed."""
     connections: tuple[str, ...]
-    """Names "source->target"; a source that is no layer is the input."""
+    """Names "source->target"; a source that is not a recorded layer is the input."""
     index: Ints
     """Position of each sample in its data set."""
     label: Ints
@@ -241,7 +243,7 @@ class TraceData:
     epochs: Mapping[str, Array] = field(default_factory=dict)
     """Metrics of a training run, one value per epoch; it records the same samples every epoch."""
     targets: Array | None = None
-    """Values (samples, classes) that the nudged phases pull the output to; None if unknown."""
+    """Targets (samples, classes) of the nudged phases; None if unknown."""
     snapshots: Snapshots = NO_SNAPSHOTS
     """Weights at chosen moments of a run that learns."""
 
@@ -560,7 +562,7 @@ class Plan:
 
     @property
     def most_bytes(self) -> int:
-        """Uncompressed size of the recording if every unit sent a spike at every step."""
+        """Upper bound of the uncompressed size: every unit sends a spike at every step."""
         cells = sum(8 * self.sizes[name] for name, _ in self.record.signals)
         events = sum(
             self.sizes[name] * sum(np.dtype(t).itemsize for t in self.event_types(name).values())

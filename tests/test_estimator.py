@@ -89,7 +89,7 @@ def test_what_is_given_stands_against_a_models_own_defaults() -> None:
 
 def test_every_option_of_training_that_an_estimator_has_a_use_for_is_a_parameter() -> None:
     of_study = set(Study().flat()) & set(EqPropClassifier().get_params())
-    assert of_study == set(SETTINGS) - set(estimator.FOREIGN) - {"device"}
+    assert of_study == set(SETTINGS) - set(estimator.UNSUPPORTED) - {"device"}
 
 
 def test_it_learns_what_the_command_learns(tmp_path: Path) -> None:

@@ -95,7 +95,10 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda n: n.spiking.run(n.data.test.x[:2], steps="32"), "steps are an integer .* '32'"),
+        (
+            lambda n: n.spiking.run(n.data.test.x[:2], steps="32"),
+            "steps must be an integer .* '32'",
+        ),
         (lambda n: n.model.evaluate((n.data.test.x,)), "a pair .* not 1 arrays"),
         (lambda n: n.model.evaluate((n.data.test.x, [1, 2])), "360 samples have 2 labels"),
         (lambda n: n.model.evaluate(3), "a Split, a Dataset or a pair .* not 3"),

@@ -15,10 +15,11 @@ import pytest
 
 from neuro_eqprop import open_trace
 from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.checked_files.hdf5 import Node
 from neuro_eqprop.io.trace.export import to_csv, to_npz
 from neuro_eqprop.io.trace.file import Writer, write
 from neuro_eqprop.io.trace.lazy import read, read_progress
-from neuro_eqprop.io.trace.schema import Node, TraceError
+from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, strongest_synapses

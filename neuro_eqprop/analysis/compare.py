@@ -1,14 +1,14 @@
-"""Comparison of two traces of the same samples: their rates and the updates that follow from them.
+"""Comparison of two traces of the same samples: their rates and Hebbian updates.
 
-The metrics are those of `neuro_eqprop.analysis.metrics`, pooled over samples and units. A side has
-settled at the first step of a phase from which on the root mean square of (its rate as if the phase
-had ended there - its rate at the end) stays within `SETTLED`. With c the contrast of the schedule,
-the Hebbian update of a connection (Scellier & Bengio 2017) is
+The metrics are those of `neuro_eqprop.analysis.metrics`, pooled over samples and units. A layer has
+settled at the first step of a phase after which the RMS difference between its running rate, as if
+the phase had ended there, and its final rate stays within `SETTLED`. With c the contrast of the
+schedule, the Hebbian update of a connection (Scellier & Bengio 2017) is
 
     dW = sum over phases and samples of c s_post s_pre^T
 
-Traces that differ in their samples, phases or layers are compared in those that they share, and a
-note says so: rates and spikes while a network learns, or learning and inference.
+Traces with different samples, phases or layers are compared in those that they share, with a note:
+rates and spikes of a network that learns, or learning and inference.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Cells: TypeAlias = list[list[str]]
 
 
 class MismatchError(ValueError):
-    """Two traces that differ in samples, layers or phases; the message says in which."""
+    """Two traces share no samples, layers or phases, or these do not match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class SynapseAgreement:
     tag_cosine: float | None
     """Cosine of the tags at the end of each sample."""
     weight_rmse: float
-    """Root mean square difference of the weights over all steps' ends of samples."""
+    """RMS difference of the weights at the end of each sample."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,7 +168,7 @@ class Comparison:
         return f"<Comparison of {self.b} with {self.a}, {self.samples} samples; {best}>"
 
     def to_json(self) -> dict[str, Any]:
-        """JSON object of `neuro-eqprop compare --json`; `reason` and `notes` where values miss."""
+        """Fields of `compare --json`; `reason` and `notes` explain missing values."""
         return {
             "a": self.a,
             "b": self.b,
@@ -251,7 +251,7 @@ def without_none_reason(found: Distance | UpdateAgreement) -> dict[str, Any]:
 
 
 def shown(value: float | None, reason: str | None, form: str = "{:.5f}") -> str:
-    """A number, or the reason why there is none."""
+    """A formatted number, or the reason why it is missing."""
     return (reason or "") if value is None else form.format(value)
 
 
@@ -464,7 +464,7 @@ def settled_at(trace: TraceData, layer: str, phase: str) -> int:
 
 
 def has_nudged_phases(schedule: Schedule) -> bool:
-    """Whether the phases differ in beta, so that there is a contrast to learn from."""
+    """Whether the phases differ in beta, so that a contrast is defined."""
     return len({phase.beta for phase in schedule}) > 1
 
 
@@ -484,7 +484,7 @@ def hebbian_update(trace: TraceData, connection: str, sample: int | None = None)
 
 
 def is_input(trace: TraceData, connection: str) -> bool:
-    """Whether a connection comes from the input, whose values are known without a recording."""
+    """Whether the source of a connection is the input, which every trace holds."""
     source = connection.split("->", maxsplit=1)[0]
     if source in trace.layers_with_rates:
         return False

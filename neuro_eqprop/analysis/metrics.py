@@ -39,7 +39,7 @@ class Distance:
 
 @dataclass(frozen=True, slots=True)
 class UpdateAgreement:
-    """Agreement of two changes of the weights of a connection."""
+    """Agreement of two weight changes of a connection."""
 
     connection: str
     cosine: float | None
@@ -90,7 +90,7 @@ def pearson(a: Array, b: Array) -> float | None:
 
 
 def update_agreement(connection: str, a: Array, b: Array) -> UpdateAgreement:
-    """Agreement of the change b of the weights of a connection with the change a."""
+    """Agreement of the weight change b of a connection with the weight change a."""
     infinite = which(a, b, not_finite)
     if infinite:
         reason = f"weight change of {infinite} is not finite"

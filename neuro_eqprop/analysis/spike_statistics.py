@@ -1,8 +1,8 @@
 """Statistics of spike trains, and the energy along settling.
 
-ISI CV and Fano factor are computed by Elephant where it is installed, else here; `computed_by`
-names which of them. Both are tested equal. The van Rossum distance, tested against Elephant's too,
-is always computed here: it is fifty times as fast.
+ISI CV and Fano factor are computed by Elephant if it is installed, else by this module;
+`computed_by` names the package. Tests show that both agree. The van Rossum distance, also tested
+against Elephant, is always computed by this module, which is fifty times as fast.
 
 For a layer in a phase, over its units and samples:
 
@@ -37,9 +37,9 @@ from neuro_eqprop.rate.energy import energy
 from neuro_eqprop.traces import ActivityKind, TraceData
 
 LEAST_SPIKES = 3
-"""Spikes of a train from which on the variation of its intervals is measured."""
+"""Smallest number of spikes of a train whose ISI CV is computed."""
 MAX_UNITS = 200
-"""Units of a layer among which counts are correlated."""
+"""Largest number of units of a layer whose counts are correlated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def elephant() -> ModuleType | None:
 
 
 def computed_by() -> str:
-    """The package that computes ISI CV and Fano factor here."""
+    """The package that computes ISI CV and Fano factor."""
     return "neuro_eqprop" if elephant() is None else f"elephant {version('elephant')}"
 
 
@@ -140,7 +140,7 @@ def fano_factors(counts: Ints) -> Array:
     if len(counts) < 2:
         return np.zeros(0)
     theirs = elephant()
-    if theirs is not None:  # it takes trains, and uses their lengths alone
+    if theirs is not None:  # it takes spike trains, of which it uses only the lengths
         trains = [[range(count) for count in unit] for unit in counts.T[active]]
         return np.array([theirs.fanofactor(each) for each in trains])
     return np.asarray(counts.var(axis=0)[active] / mean[active])

@@ -1,4 +1,4 @@
-"""Spike timing: how the change of a synapse depends on the times of its spikes.
+"""Spike timing: the change of a synapse as a function of the lags between its spikes.
 
 With lag the step of a postsynaptic spike minus that of a presynaptic one, f the third factor of a
 phase and r = keep r + (1 - keep) s the activity traces, keep = exp(-1 / tau), the rule
@@ -13,9 +13,9 @@ the spikes does not matter, and the sign of the change is that of f.
 The exponential STDP window sign(lag) exp(-|lag| / tau), with equal sides, is antisymmetric.
 Summed over the pairs of two trains it measures r_pre dr_post/dt (Xie & Seung 2000; Bengio et al.
 2015). Equilibrium propagation changes a weight by the contrast of r_pre r_post between two phases,
-which is the integral of that where the presynaptic rate is constant (Bengio et al. 2017; EqSpike,
-Martin et al. 2021). So the window sees the change only in the spikes around the step at which beta
-changes; `spike_timing` measures how much of it.
+which is the integral of r_pre dr_post/dt where the presynaptic rate is constant (Bengio et al.
+2017; EqSpike, Martin et al. 2021). So only the spikes around the step at which beta changes show it
+in the window; `spike_timing` measures how well.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.analysis.metrics import pearson
+from neuro_eqprop.analysis.synapse_history import factor_of_steps
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.plots.spike_timing import plot_spike_timing
 from neuro_eqprop.plots.traces import Axes
@@ -79,9 +80,9 @@ class SpikeTiming:
     change_error: Array
     """Standard error over samples of `change` minus its mean over the lags."""
     potentiated: Array
-    """By lag, what pairs in all windows add to the tags of synapses that grow, per synapse."""
+    """By lag, the mean contribution of pairs in all windows to the tags of synapses that grow."""
     depressed: Array
-    """The same of synapses that shrink."""
+    """The same for synapses that shrink."""
     window_pearson: float | None
     """Correlation over synapses and samples of the change with the STDP window summed over the
     pairs around the change of beta."""
@@ -119,7 +120,7 @@ class SpikeTiming:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw `change` against the lag beside the exponential STDP window; return the axes."""
         window = stdp_window(self.lag, self.tau)
-        # Only its height is adapted, so that both are seen: the window has no unit.
+        # The window has no unit: only its height is scaled, so that both are visible.
         middle = float(self.change.mean())
         height = float(np.abs(self.change - middle).max())
         axes = plot_spike_timing(
@@ -171,7 +172,7 @@ def spike_timing(
     """
     source, target = ends(trace, connection)
     if not tau > 0:
-        raise ValueError(f"tau is {tau}; the traces of a unit decay in more than 0 steps")
+        raise ValueError(f"tau is {tau}; the time constant of the traces must be above 0 steps")
     reach = round(REACH * tau) if most is None else most
     onset, direction = change_of_beta(trace.schedule)
     around = pairing_range(trace.schedule, onset, reach, tau)
@@ -232,17 +233,6 @@ def pairing_range(schedule: Schedule, onset: int, reach: int, tau: float) -> int
     return around
 
 
-def factor_of_steps(schedule: Schedule) -> Array:
-    """f of every step in the unit of trace files: contrast / window inside windows, else 0."""
-    parts = contrast(schedule)
-    return np.concatenate(
-        [
-            np.r_[np.zeros(p.steps - p.window), np.full(p.window, parts[p.name] / p.window)]
-            for p in schedule
-        ]
-    )
-
-
 def check_tau(trace: TraceData, connection: str, keep: float) -> None:
     """Raise ValueError if recorded traces of the connection decay with another time constant."""
     if connection not in trace.hebbian:
@@ -270,7 +260,7 @@ def activity_trace(course: Array, keep: float) -> Array:
 
 
 def later_weights(factors: Array, keep: float) -> Array:
-    """g: by the step of the later spike of a pair, what the pair adds at lag zero."""
+    """g(u) for every step u of the later spike: the contribution of a pair at lag zero."""
     found, held = np.zeros(len(factors)), 0.0
     for step in range(len(factors) - 1, -1, -1):
         held = factors[step] + keep**2 * held
@@ -291,7 +281,7 @@ def product_change(
 
 @dataclass(slots=True)
 class Sums:
-    """Sums over samples from which the curves are made."""
+    """Values of each sample, from which `result` computes the curves."""
 
     lag: Ints
     window: Array
@@ -324,7 +314,7 @@ class Sums:
         self.by_kernel.append(by_kernel)
 
     def decompose(self, pre: Array, post: Array, tag: Array, later: Array, keep: float) -> None:
-        """Split the tags by the lags of the pairs that they are made of."""
+        """Decompose the tags into contributions of pairs, by lag."""
         grows, shrinks = tag > 0, tag < 0
         grown, shrunk = np.zeros(len(self.lag)), np.zeros(len(self.lag))
         for k, lag in enumerate(self.lag):
@@ -342,7 +332,7 @@ class Sums:
         pairs, weighted = np.array(self.pairs), np.array(self.weighted)
         total = pairs.sum(axis=0)
         change = np.divide(weighted.sum(axis=0), total, out=np.zeros(len(total)), where=total > 0)
-        # Error of a ratio of sums: spread of what each sample adds to it.
+        # Standard error of a ratio of sums, from the residuals of each sample.
         parts = (weighted - change * pairs) / np.maximum(total, 1.0)
         parts -= parts.mean(axis=1, keepdims=True)
         error = np.sqrt((parts**2).sum(axis=0) * len(parts) / max(len(parts) - 1, 1))
@@ -362,13 +352,8 @@ class Sums:
             error,
             np.mean(self.grown, axis=0),
             np.mean(self.shrunk, axis=0),
-            correlation(by_window, tags),
+            pearson(by_window, tags),
             same / float(size.sum()) if size.any() else None,
-            correlation(np.array(self.by_kernel).ravel(), tags),
-            correlation(np.array(self.products).ravel(), tags),
+            pearson(np.array(self.by_kernel).ravel(), tags),
+            pearson(np.array(self.products).ravel(), tags),
         )
-
-
-def correlation(a: Array, b: Array) -> float | None:
-    """Pearson correlation; None if one side is constant."""
-    return None if np.ptp(a) == 0 or np.ptp(b) == 0 else pearson(a, b)

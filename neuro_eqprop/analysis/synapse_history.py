@@ -1,7 +1,7 @@
-"""Virtual updates: the history of a synapse whose weight stays fixed, from recorded activity.
+"""Virtual updates: the weight updates the rule would make, from recorded activity.
 
-r of a unit at a step is its rate as if the phase had ended there; product and tag are those of
-`neuro_eqprop.synapse_recording`. The tag at the end is the update that the rule would make.
+Weights stay fixed. r of a unit at a step is its rate as if the phase had ended there; product and
+tag are those of `neuro_eqprop.synapse_recording`. The final tag is the virtual update.
 """
 
 from __future__ import annotations
@@ -26,16 +26,23 @@ def activity(course: Array, kind: ActivityKind, schedule: Schedule) -> Array:
     )
 
 
-def tags(product: Array, schedule: Schedule) -> Array:
-    """m at each step: the contrast accumulated in the windows (samples, steps, synapses)."""
-    part = contrast(schedule) if len({phase.beta for phase in schedule}) > 1 else {}
-    share = np.concatenate(
+def factor_of_steps(schedule: Schedule) -> Array:
+    """f of every step in the unit of trace files: c / window inside the windows, else 0.
+
+    c is the contrast of the phase; without nudged phases f is 0.
+    """
+    c = contrast(schedule) if len({phase.beta for phase in schedule}) > 1 else {}
+    return np.concatenate(
         [
-            np.r_[np.zeros(p.steps - p.window), np.full(p.window, part.get(p.name, 0.0) / p.window)]
+            np.r_[np.zeros(p.steps - p.window), np.full(p.window, c.get(p.name, 0.0) / p.window)]
             for p in schedule
         ]
     )
-    return np.asarray(np.cumsum(share[:, None] * product, axis=1))
+
+
+def tags(product: Array, schedule: Schedule) -> Array:
+    """m(t) = sum over v <= t of f(v) product(v), at each step (samples, steps, synapses)."""
+    return np.asarray(np.cumsum(factor_of_steps(schedule)[:, None] * product, axis=1))
 
 
 def synapse_logs(
@@ -84,7 +91,7 @@ class SynapseRecorder:
     """Current weights, if they differ from those of the plan."""
 
     def sample(self, index: int, recording: Recording) -> None:
-        """Pass the recording on with the histories that it lacks."""
+        """Add the missing synapse histories, and pass the recording to the sink."""
         added = {
             name: self._log(name, index, recording)
             for name in self.plan.record.hebbian

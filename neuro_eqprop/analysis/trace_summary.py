@@ -1,4 +1,4 @@
-"""The contents of a trace file in numbers: `traces show`."""
+"""Summary of a trace file, for `traces show`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from neuro_eqprop.io.trace.read import TraceReader
 from neuro_eqprop.io.trace.trace import Trace
 
 PARTS = 40
-"""Parts of a time course, each with its mean."""
+"""Largest number of points of a summarised time course."""
 
 
 def trace_summary(path: str | Path) -> dict[str, Any]:
-    """The contents of a trace file: its data sets, samples, phases, mean rates and statistics.
+    """Summary of a trace file: data sets, samples, phases, mean rates and spike statistics.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The named networks, each a function that returns a description."""
+"""Architectures, one in each file; each builds a `Network`."""
 
 from neuro_eqprop.architectures.convolutional import convolutional
 from neuro_eqprop.architectures.hopfield import modern, modern_notes

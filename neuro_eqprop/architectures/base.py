@@ -1,4 +1,4 @@
-"""An architecture: its settings, what suits it, and the function that builds its network."""
+"""`Architecture`: settings and defaults of a model, and the function that builds its network."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ class Architecture:
     build
         Network from the settings, the shape of one sample, and the number of classes.
     rule
-        Update rule that suits the model.
+        Default update rule.
     cost
-        Cost of the network, unless a study names another.
+        Default cost of the network.
     depths
         Numbers of hidden sizes that the model takes.
     training
-        Settings of training and rule that suit the model better than the general defaults.
+        Defaults of training and rule settings that replace the general ones.
 
     """
 
@@ -100,11 +100,11 @@ class Architecture:
     training: Mapping[str, object] = field(default_factory=dict)
 
     def rule_for(self, settings: ModelSettings) -> str:
-        """The rule that suits the model; without symmetric weights, the one that needs none."""
+        """The default rule; `asymmetric` instead of `hebbian` if the weights are not symmetric."""
         symmetric = getattr(settings, "symmetric", True)
         return self.rule if symmetric or self.rule != "hebbian" else "asymmetric"
 
 
 def size(shape: Shape) -> int:
-    """Units of a layer of that shape."""
+    """Number of units of a layer of that shape."""
     return prod(shape)

@@ -82,12 +82,12 @@ def convolutional(
 
 
 def shrunk(side: int, convolution: Conv2d) -> int:
-    """The side of an image after a convolution."""
+    """The side of an image after a convolution with stride 1."""
     return side + 2 * convolution.padding - convolution.kernel + 1
 
 
 def misfit(image: Shape, convolution: Conv2d, layers: int) -> str | None:
-    """Why that number of convolutions does not fit the image; None where it does."""
+    """The reason why that many convolutions do not fit the image; None if they fit."""
     sides = image[1:]
     for k in range(layers):
         sides = tuple(shrunk(n // (POOL if k else 1), convolution) for n in sides)

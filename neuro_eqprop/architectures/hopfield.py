@@ -1,8 +1,8 @@
 """The model `modern`: a modern Hopfield network (Ramsauer et al. 2021; Krotov & Hopfield 2021).
 
 Memory units m = rho(W h + b) that act back on h by W^T minimise the energy
-E(h, m) = G(h) + G(m) - m . W h - b . m. With tanh and m put in, that is the dense associative
-memory G(h) - sum log cosh(W h + b), so layers and connections are enough to describe it.
+E(h, m) = G(h) + G(m) - m . W h - b . m. With tanh, eliminating m gives the energy of a
+dense associative memory, G(h) - sum log cosh(W h + b); layers and connections describe it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ModernSettings(RecurrentSettings):
 
     name: str = "modern"
     symmetric: bool = setting(
-        True, "memory weights are tied, so there is an energy; false: the form of the notes"
+        True, "memory weights are tied, so there is an energy; false: untied, with a layer norm"
     )
     memory: int = setting(0, "memory units; 0 for four times the hidden ones", least=0)
 

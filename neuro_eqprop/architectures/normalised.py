@@ -1,4 +1,4 @@
-"""A network that standardises its input, so that everything else still takes raw samples."""
+"""Networks that standardise their input, so that they take raw samples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def normalise_input(
 
 
 def flattened(values: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
-    """The value of the channel of each feature of a sample."""
+    """Values by channel repeated for each feature of a flattened sample."""
     wide = [1] * len(shape)
     wide[channel_axis(shape)] = len(values)
     spread = np.broadcast_to(np.reshape(values, wide), shape)
@@ -39,7 +39,7 @@ def flattened(values: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
 
 
 def without_normalisation(network: Network) -> tuple[Network, Normalised | None]:
-    """The network that takes normalised samples, and what normalises them; None if nothing does."""
+    """The network for normalised samples, and the `Normalised` operator taken from it or None."""
     found = [c.operator for c in network.connections if isinstance(c.operator, Normalised)]
     if not found:
         return network, None

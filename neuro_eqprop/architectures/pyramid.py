@@ -93,7 +93,7 @@ def pyramid(settings: PyramidSettings, image: Shape, outputs: int) -> Network:
 
 
 def state_layer(name: str, channels: int, side: Shape, rate: Activation, stiffness: float) -> Layer:
-    """A layer of channels over an image, with one bias a channel."""
+    """A layer of channels over an image, with one bias per channel."""
     shape, shared = (channels, *side), (channels, *[1] * len(side))
     return Layer(name, shape, rate, stiffness=stiffness, shared=shared)
 
@@ -104,7 +104,7 @@ def averaged(size: int, operator: Operator) -> Operator:
 
 
 def scale_sides(image: Shape, scales: int) -> list[Shape]:
-    """Height and width of each scale; ValueError if the image cannot be halved so often."""
+    """Height and width of each scale; ValueError if the image cannot be halved that often."""
     if len(image) != 3:
         raise ValueError(
             f"a pyramid takes images (channels, height, width), not samples of shape {image}: "

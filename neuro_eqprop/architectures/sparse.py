@@ -34,7 +34,7 @@ def sparse_recurrent(
     output_rate: Activation,
     bound: float | None = None,
 ) -> Network:
-    """x -> h <-> output, and h -> h by S + S^T, where S has `fan_in` random weights a row.
+    """x -> h <-> output, and h -> h by S + S^T, where S has `fan_in` random weights per row.
 
     It is symmetric, so that the network has an energy; `bound` limits its spectral norm.
     """

@@ -37,7 +37,7 @@ class TransformerSettings(HiddenSettings):
     hidden: tuple[int, ...] = setting((64,), "width of a token")
     bound: float = setting(0.7, "bound on the spectral norm of the memory's weights", above=0)
     symmetric: bool = setting(
-        True, "all weights are tied, so there is an energy; false: the block of the notes"
+        True, "all weights are tied, so there is an energy; false: untied, with layer norms"
     )
     memory: int = setting(0, "memory units of each token; 0 for its width", least=0)
     attention: str = setting("linear", "kind of attention", choices=ATTENTIONS)

@@ -1,1 +1,1 @@
-"""Simulators of the spiking description."""
+"""Backends: simulators that run a spiking network, and files that describe one."""

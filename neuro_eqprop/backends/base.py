@@ -1,8 +1,8 @@
-"""Backends: the interface of a simulator, its facts, and what a run returns."""
+"""The interface of a backend, its description and the result of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -54,20 +54,21 @@ FLOAT_ONLY = Support(
 
 
 STEP_COST = (1e-2, 1e-7)
+"""Default of `BackendInfo.step_cost`."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendInfo:
-    """The facts of a backend: help texts, refusals, `doctor` and tables are derived from it.
+    """Description of a backend, the source of help texts, error messages, `doctor` and tables.
 
     Parameters
     ----------
     name
         As in `--on`.
     label
-        Name for people, as in tables and plots.
+        Display name, as in tables and plots.
     summary
-        One line about how it runs a network.
+        How it runs a network, in one line.
     simulator
         The `Backend` class as "module:attribute"; imported on first use, called without arguments.
     support
@@ -90,7 +91,7 @@ class BackendInfo:
         process.
     step_cost
         Seconds of a step of one sample on a slow machine: a constant, and per neuron and synapse.
-        The default deadline of a simulation is a multiple of the estimate that it gives.
+        The default deadline of a simulation is a multiple of the time estimated from it.
     """
 
     name: str
@@ -110,12 +111,12 @@ class BackendInfo:
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """How often a value of a population in fixed point exceeded 24 bits, over units and steps."""
+    """Number of 24-bit overflows of a population in fixed point, over units and steps."""
 
     wraps: int
-    """Of a current, or of the sums of a graded unit: the value wrapped around."""
+    """Currents, or sums of graded units, that wrapped around."""
     saturations: int
-    """Of a voltage, or of the state of a graded unit: the value was clipped."""
+    """Voltages, or states of graded units, that were clipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +126,16 @@ class Result:
     messages: Mapping[str, Ints]
     """Number of spikes or messages of each unit in each phase."""
     firing: Mapping[str, Array]
-    """Rate, as a mean over the window: of s; of the sum of messages for a graded unit; of x for a
-    unit that tracks a rate."""
+    """Rate: mean over the window of the spikes s, of the sum of messages of a graded unit, or of x
+    of a unit that tracks a rate."""
     drive: Mapping[str, Array]
     """Mean of the drive, the pre-activation, over the window."""
     overflows: Mapping[str, Overflow] = field(default_factory=dict)
     """By population, if the network is in fixed point."""
     copies: Mapping[str, int] = field(default_factory=dict)
-    """By population, neurons per unit where it is not one: two in a pair that obeys Dale's law."""
+    """By population, neurons per unit if not one: two for a pair that obeys Dale's law."""
     receivers: Mapping[str, int] = field(default_factory=dict)
-    """By population, neurons of a unit that a message reaches through one weight, if not one."""
+    """By population, neurons of a unit that a message reaches, if not one."""
 
 
 class Backend(Protocol):
@@ -165,7 +166,7 @@ class Backend(Protocol):
 
 @runtime_checkable
 class Threaded(Protocol):
-    """A backend that shares out samples among threads."""
+    """A backend that divides samples among threads."""
 
     def with_threads(self, threads: int) -> Backend:
         """The same backend with that many threads."""
@@ -197,25 +198,42 @@ def needed_features(network: SpikingNetwork, stimulus: Stimulus | None = None) -
 
 
 def kinds(network: SpikingNetwork) -> dict[str, ActivityKind]:
-    """How the rate of each population is read."""
+    """The kind of activity of each population."""
     return {
         p.name: ActivityKind.GRADED if isinstance(p.neuron, Graded) else ActivityKind.SPIKES
         for p in network.populations
     }
 
 
+def zeros(network: SpikingNetwork, samples: int, phases: int) -> Result:
+    """A result filled with zeros."""
+    shapes = {p.name: (samples, phases, p.size) for p in network.populations}
+    return Result(
+        {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()},
+        {name: np.zeros(shape) for name, shape in shapes.items()},
+        {name: np.zeros(shape) for name, shape in shapes.items()},
+    )
+
+
 def nothing(network: SpikingNetwork, schedule: Schedule) -> Result:
     """The result of a run without samples."""
-    shapes = {p.name: (0, len(schedule), p.size) for p in network.populations}
-    whole = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-    real = {name: np.zeros(shape) for name, shape in shapes.items()}
-    return Result(whole, real, real)
+    return zeros(network, 0, len(schedule))
+
+
+def concatenate(parts: Sequence[Result]) -> Result:
+    """The result of all samples, from the results of consecutive chunks of them."""
+    names = parts[0].messages
+    return Result(
+        {name: np.concatenate([part.messages[name] for part in parts]) for name in names},
+        {name: np.concatenate([part.firing[name] for part in parts]) for name in names},
+        {name: np.concatenate([part.drive[name] for part in parts]) for name in names},
+    )
 
 
 def tally(
     network: SpikingNetwork, stimulus: Stimulus, schedule: Schedule, result: Result
 ) -> dict[tuple[str, str], Counts]:
-    """Events by population and phase.
+    """Event counts by population and phase.
 
     Host operations are counted once, in the first phase of the first population with a current.
     """

@@ -1,4 +1,4 @@
-"""Learners: the interface of a simulator that learns, and what learning returns."""
+"""The interface of a learner, and the result of a learning run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.spiking.ir import Gain
-from neuro_eqprop.spiking.plasticity import COMMIT, PlasticNetwork, TrainingSamples
+from neuro_eqprop.spiking.plasticity import (
+    COMMIT,
+    LoihiEngine,
+    Plastic,
+    PlasticNetwork,
+    TrainingSamples,
+)
 from neuro_eqprop.traces import NOTHING, Counts, Record, Recording
 
 ProgressCallback = Callable[[int], None]
@@ -35,7 +41,7 @@ NO_SYNAPSES = Synapses()
 
 
 def refuse_margin(name: str, plastic: PlasticNetwork) -> None:
-    """Raise an error for a rule with a margin, on a simulator that runs every phase."""
+    """Raise BackendError for a rule with a margin, which needs a learner that can skip phases."""
     if plastic.rule.margin:
         raise BackendError(
             f"{name} runs every phase of a sample: learn with margin 0, or on the emulator"
@@ -44,6 +50,30 @@ def refuse_margin(name: str, plastic: PlasticNetwork) -> None:
 
 SYNAPSE_VARIABLES = ("pre", "post", "tag", "weight")
 """Recorded variables of a synapse at the end of every step: both traces, tag and weight."""
+
+
+def empty_history(synapses: Synapses, samples: int, steps: int) -> Array:
+    """Zeros of the shape of `Learned.history`, which has no entries if no synapse is recorded."""
+    chosen = len(synapses.chosen)
+    shape = (samples, steps, chosen) if chosen else (0, 0, 0)
+    return np.zeros((*shape, len(SYNAPSE_VARIABLES)))
+
+
+def part_of(plastic: PlasticNetwork, name: str) -> Plastic:
+    """The plastic part to which a projection belongs, itself or as the mirror."""
+    return next(part for part in plastic.plastic if name in (part.name, part.mirror))
+
+
+def engine_draws(engine: LoihiEngine, steps: int) -> Array:
+    """Random numbers of Lava's learning engine in its first steps (3, steps).
+
+    One number of each kind per step: for presynaptic traces, for postsynaptic traces, and for tags
+    and weights. Every second number of the first two streams is used, as in Lava.
+    """
+    pre = np.random.default_rng(engine.seed).random(2 * steps + 1)[2::2]
+    post = np.random.default_rng(engine.seed + 2).random(2 * steps + 1)[2::2]
+    own = np.random.default_rng(2).random(steps + 1)[1:]
+    return np.stack([pre, post, own])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +94,7 @@ class Learned:
     """How often a commit clipped a weight to its limit."""
     overflows: int = 0
     """In fixed point, how often a current wrapped or a voltage saturated."""
-    history: Array = field(default_factory=lambda: np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES))))
+    history: Array = field(default_factory=lambda: empty_history(NO_SYNAPSES, 0, 0))
     """(samples, steps, synapses, SYNAPSE_VARIABLES) of the recorded synapses."""
     activity: tuple[Recording, ...] = ()
     """Of each sample, the recorded spikes and signals in the steps of its phases."""
@@ -73,7 +103,7 @@ class Learned:
 
     @property
     def total(self) -> Counts:
-        """All events together."""
+        """Event counts summed over populations and phases."""
         return sum(self.counts.values(), Counts())
 
 

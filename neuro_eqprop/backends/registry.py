@@ -79,7 +79,7 @@ def learner_names() -> list[str]:
 
 
 def load_learner(name: str) -> Learner:
-    """The learner of that name; a backend that cannot learn is refused with its reason."""
+    """The learner of a backend; raises BackendError, with the reason, if it cannot learn."""
     known = learner_names()
     if name not in BACKENDS:
         raise UnknownNameError("simulator that learns", name, known)
@@ -100,7 +100,7 @@ def with_features(features: Iterable[Feature]) -> list[str]:
 
 
 def check_run(backend: Backend, network: SpikingNetwork, stimulus: Stimulus) -> None:
-    """Refuse a network that needs a feature the backend lacks, and a stimulus that does not fit."""
+    """Raise an error for a network or stimulus that the backend cannot run."""
     needed = needed_features(network, stimulus)
     for feature in needed:
         if feature not in backend.support:
@@ -112,7 +112,7 @@ def check_run(backend: Backend, network: SpikingNetwork, stimulus: Stimulus) -> 
 
 
 def side_environment(info: BackendInfo) -> str:
-    """How to run a backend of another Python from this one, or an empty string."""
+    """How to install a backend under the Python that it needs, as a part of an error message."""
     if not info.python_variable:
         return ""
     packages = " ".join(f"{name}{limit}" for name, limit in info.requires.items())

@@ -1,6 +1,6 @@
 """A monitored child process: a timeout, an error or a crash raises one exception.
 
-Parent and child share a folder. The child changes the bytes of `progress` to show that it is alive,
+Parent and child share a folder. The child changes the bytes of `progress` as it advances,
 writes errors to `error.txt`, and prints to `log.txt`. The child leads a new process group, which
 `run` ends completely.
 """
@@ -88,7 +88,7 @@ def monitor(
     on_poll: PollCallback = idle,
 ) -> None:
     """Wait for the child to end; raise ChildError once it has failed."""
-    seen, since, sought = b"", monotonic(), monotonic()
+    seen, since, checked = b"", monotonic(), monotonic()
     while True:
         code = wait(child, POLL)
         check_deadline()
@@ -103,13 +103,13 @@ def monitor(
             raise ChildError(f"{last_line(printed) or f'it ended with code {code}'}\n{printed}")
         now = read_progress(folder)
         if now != seen:
-            seen, since, sought = now, monotonic(), monotonic()
-        if monotonic() - sought > PATIENCE:
+            seen, since, checked = now, monotonic(), monotonic()
+        if monotonic() - checked > PATIENCE:
             if dead(child.pid):
                 raise ChildError(f"one of its processes died\n{log(folder)}")
-            sought = monotonic()
+            checked = monotonic()
         if monotonic() - since > deadline:
-            raise SilenceError(f"no sign of life for {deadline:g} s\n{log(folder)}")
+            raise SilenceError(f"no progress for {deadline:g} s\n{log(folder)}")
 
 
 def wait(child: subprocess.Popen[bytes], seconds: float) -> int | None:
@@ -156,7 +156,7 @@ def members(group: int) -> dict[int, Process]:
 
 
 def dead(group: int) -> bool:
-    """Whether a process of the group failed while its leader still runs."""
+    """Whether a process of the group other than its leader has failed."""
     others = (process for pid, process in members(group).items() if pid != group)
     return any(process.state == "Z" and process.ended_with for process in others)
 
@@ -175,8 +175,8 @@ def alive(group: int) -> bool:
 def end(child: subprocess.Popen[bytes]) -> None:
     """End the child's process group: SIGTERM, wait, then SIGKILL.
 
-    Python's tracker of shared memory is in the group: it ignores SIGTERM, removes the shared memory
-    of the others, and then ends by itself.
+    Python's resource tracker is in the group: it ignores SIGTERM, frees the shared memory of the
+    other processes, and then exits.
     """
     for demand in (signal.SIGTERM, signal.SIGKILL):
         if not alive(child.pid):
@@ -225,5 +225,5 @@ def report(folder: Path, text: str) -> None:
 
 
 def progress(folder: Path) -> Ints:
-    """In the child: the memory-mapped progress file; writing to it shows that it is alive."""
+    """In the child: the memory-mapped progress file; a write to it counts as progress."""
     return np.asarray(np.memmap(folder / PROGRESS, dtype=np.int64, mode="r+"))

@@ -1,1 +1,1 @@
-"""Checked reading and writing of files: the only module that other packages open files through."""
+"""Checked reading and writing of files; all other packages open files through this one."""

@@ -1,4 +1,4 @@
-"""Checked reading of arrays: `.npz` and `.npy` headers are compared with sizes before contents."""
+"""Checked reading of `.npz` and `.npy` arrays: headers are compared with file sizes first."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def read_npz(
                 raise error(f"{path} is one array or no array, not a .npz file; use np.savez")
             file.seek(0)
             with zipfile.ZipFile(file) as archive:
-                return read_members(archive, path, names, most=min(most, ratio(size)), error=error)
+                return read_members(
+                    archive, path, names, most=min(most, largest_content(size)), error=error
+                )
     except error:
         raise
     except (
@@ -51,8 +53,8 @@ def read_npz(
         raise error(f"{path}: cannot be read as arrays of numbers: {one_line(reason)}") from reason
 
 
-def ratio(size: int) -> int:
-    """The most bytes that a compressed file of that size can hold."""
+def largest_content(size: int) -> int:
+    """Largest number of bytes that a compressed file of `size` bytes can unpack to."""
     return MAX_GZIP_RATIO * size + MAX_HEADER
 
 
@@ -82,7 +84,7 @@ def read_members(
 def read_array(
     file: IO[bytes], size: int, where: str, error: type[ValueError] = FileFormatError
 ) -> npt.NDArray[Any]:
-    """The array in a `.npy` stream of `size` bytes, whose header must state just these."""
+    """The array in a `.npy` stream of `size` bytes; its header must state exactly that size."""
     start = file.read(min(size, MAX_HEADER))
     header = io.BytesIO(start)
     version = np.lib.format.read_magic(header)  # type: ignore[no-untyped-call]

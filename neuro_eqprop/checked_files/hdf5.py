@@ -1,4 +1,4 @@
-"""HDF5 files: opening that ends, and leaving a file whose disk failed."""
+"""Opening of HDF5 files that may be damaged, and handling of files that HDF5 failed to write."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ Node: TypeAlias = Any
 
 READ_ATTEMPTS = 20
 """Attempts to read metadata of a file that is being written. HDF5 doubles its pause after each, so
-that its default of 100 means for ever where the metadata are damaged."""
+that with its default of 100 it never returns if the metadata are damaged."""
 MOST_OBJECTS = 20_000
+"""Largest number of objects that `walk` visits."""
 DEEPEST = 12
 """Largest depth of nested groups."""
 READ_BYTES = 2**25
-"""Bytes of data that `walk` reads; of what is beyond, only the index of chunks."""
+"""Bytes of data that `walk` reads; of further data sets it reads only the index of chunks."""
 FILTERS = frozenset({1, 2, 3})
 """Filters of data that are accepted: deflate, shuffle and fletcher32."""
 
@@ -89,7 +90,8 @@ def limit_read_attempts(access: int) -> None:
 def walk(path: Path) -> None:
     """Visit all objects, attributes and chunk indices of a file, and read the first data.
 
-    It raises exceptions on damaged files, and does not on files that go on to be read.
+    It runs in a child process, where only hangs and crashes matter. Exceptions in single objects
+    are ignored, since the reader of the file raises them again.
     """
     import h5py
 
@@ -116,7 +118,7 @@ def walk(path: Path) -> None:
 
 
 def visit(data: Node, left: int) -> int:
-    """Read a data set if it has at most `left` bytes, else its index of chunks; the bytes read."""
+    """Read a data set of at most `left` bytes, else only its index of chunks; return bytes read."""
     if data.is_virtual or data.external or not known_filters(data):
         return 0
     if data.chunks is not None:

@@ -1,4 +1,4 @@
-"""Child processes in isolated interpreters: no code from the current folder, no open ends.
+"""Child processes in isolated Python interpreters, which end with their parent.
 
 A child runs with `python -I`, which ignores the current folder and the variables PYTHON*. It gets
 the search path of its parent without relative entries and without the current folder, and this
@@ -24,8 +24,8 @@ if sys.platform == "linux":
 if os.getppid() != int(sys.argv.pop(1)):
     os._exit(1)
 """
-"""The first lines of a child: the system ends it with the thread that started it, even while it
-still imports. The first argument is its parent."""
+"""First lines of a child: the system kills it when the thread that started it ends, even while the
+child still imports modules. The first argument is the process id of its parent."""
 START = f"""{DIE_WITH_PARENT}
 import json
 sys.path[:] = json.loads(sys.argv[1])
@@ -84,7 +84,7 @@ def spawning() -> Iterator[None]:
 
 
 def outlive_parent() -> None:
-    """In the child: no longer end with the parent by the system, which the child does itself."""
+    """In the child: undo `die_with_parent`, for a child that watches its parent itself."""
     if sys.platform == "linux":
         import ctypes
 
@@ -92,9 +92,9 @@ def outlive_parent() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """In the child: have the system end this process when its parent ends (Linux).
+    """In the child: have the system kill this process when its parent ends (Linux).
 
-    It also ends when the thread ends that started it.
+    The process also ends when the thread that started it ends.
     """
     if sys.platform == "linux":
         import ctypes

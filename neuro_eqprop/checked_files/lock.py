@@ -1,7 +1,8 @@
-"""Locks between processes: a file that names its owner, locked by the system where it can.
+"""Locks between processes: a file that names its owner, locked with `flock` where possible.
 
-The system releases a lock when its owner ends, however it ends. On file systems whose locks other
-computers do not see, the owner's entry in the file counts: it is renewed while the owner runs.
+The system releases the lock when its owner ends, also after a crash. On file systems whose locks
+other computers do not see, the entry of the owner in the file decides: it is renewed while the
+owner runs.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from types import TracebackType
 from neuro_eqprop.checked_files.write import process_runs, write_failure
 
 RENEWED = 20.0
-"""Seconds after which an owner renews its entry."""
+"""Seconds between two renewals of the entry of an owner."""
 EXPIRED = 120.0
 """Seconds without renewal after which an owner on another computer counts as ended."""
 MAX_ENTRY = 2**12
-"""Bytes of an entry that are read."""
+"""Largest number of bytes of an entry that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class LockedError(OSError):
 
 
 def this_process() -> Owner:
-    """The owner that this process is."""
+    """The current process as the owner of a lock."""
     now = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime())
     return Owner(socket.gethostname(), os.getpid(), now)
 
@@ -130,7 +131,7 @@ def lock_now(handle: int) -> bool | None:
 
 
 def read_owner(handle: int) -> Owner | None:
-    """The owner that is entered in an open lock file."""
+    """The owner named in an open lock file; None without a readable entry."""
     try:
         entry = json.loads(os.pread(handle, MAX_ENTRY, 0))
         return Owner(str(entry["host"]), int(entry["pid"]), str(entry["since"]))

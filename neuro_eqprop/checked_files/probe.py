@@ -1,4 +1,4 @@
-"""Test in a child process that reading a file ends: libraries can hang or crash on damaged files.
+"""Trial reading of files in a child process: libraries can hang or crash on damaged files.
 
 One child serves all files of a process. It is replaced after a file that it does not survive, and
 ends with the process.
@@ -25,11 +25,11 @@ from neuro_eqprop.checked_files import isolated
 from neuro_eqprop.checked_files.read import FileFormatError, file_size, one_line
 
 DEADLINE = 120.0
-"""Seconds that a child may take, besides those for the size of the file: many, since on a busy
-computer its start alone takes long."""
+"""Seconds that a child may take, plus those for the size of the file. On a busy computer its start
+alone can take long."""
 COMPUTING = 5.0
-"""Seconds of processor time that a child may take, besides those for the size of the file. They do
-not depend on what else the computer does, so that a loop without end is found soon."""
+"""Seconds of processor time that a child may take, plus those for the size of the file. They do not
+depend on the load of the computer, so that an infinite loop is found soon."""
 BYTES_PER_SECOND = 10e6
 MAX_MEMORY = 2**34
 """Bytes of address space of the child."""
@@ -62,6 +62,7 @@ class Prober:
         self.owner = 0
         self.starter = current_thread()
         self.known: dict[str, tuple[int, ...]] = {}
+        """Files that passed, by reader and path: device, inode, size and times of change."""
 
     def call(
         self, reader: str, arguments: Sequence[object], deadline: float, computing: float
@@ -75,7 +76,7 @@ class Prober:
         ProbeError
             The reader raised an error.
         LostError
-            The child did not come to an end, or crashed.
+            The child did not end, or crashed.
         """
         request = json.dumps([reader, computing, *arguments]).encode() + b"\n"
         with self.lock:
@@ -99,9 +100,7 @@ class Prober:
             line = read_line(child.stdout.fileno(), deadline)
         except TimeoutError:
             self.stop()
-            raise LostError(
-                f"reading it does not come to an end ({deadline:.0f} s were waited)"
-            ) from None
+            raise LostError(f"reading it does not end (stopped after {deadline:.0f} s)") from None
         except BrokenPipeError:
             line = b""
         except BaseException:
@@ -110,8 +109,8 @@ class Prober:
         if not line:
             code = self.stop(grace=2.0)
             if code == -signal.SIGPROF:
-                raise LostError("reading it does not come to an end (it computes on and on)")
-            raise LostError(f"reading it ends the process that reads it (code {code})")
+                raise LostError("reading it does not end (its processor time is used up)")
+            raise LostError(f"reading it crashes (exit code {code})")
         reply = json.loads(line)
         return reply and (str(reply[0]), bool(reply[1]))
 
@@ -230,20 +229,20 @@ def memory_file() -> Iterator[Path]:
 
 
 SERVING: list[float] = []
-"""In the child: the processor time that it gets for a file."""
+"""In the child: seconds of processor time for the current file."""
 
 
 def allow_bytes(size: int) -> None:
-    """In the child: more processor time, for data that take `size` bytes when they are unpacked."""
+    """In the child: allow more processor time, for data that unpack to `size` bytes."""
     if SERVING:
         signal.setitimer(signal.ITIMER_PROF, SERVING[0] + size / BYTES_PER_SECOND / 5)
 
 
 def serve() -> None:
-    """In the child: call the function of each line, and answer with the error that it raised.
+    """In the child: call the function named in each line, and reply with the error it raised.
 
-    The system ends the child (SIGPROF) when its processor time is used up, in a loop of a library,
-    too.
+    The system ends the child (SIGPROF) when its processor time is used up, also inside a loop in
+    C code.
     """
     import resource
 

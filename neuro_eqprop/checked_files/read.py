@@ -31,7 +31,7 @@ MAX_DIGITS = 4000
 MAX_DEPTH = 64
 """Largest depth of nested tables or lists."""
 MOST_ENDS = 100
-"""How often a stream may be read at its end; some libraries go on for ever."""
+"""Largest number of reads at the end of a stream; some libraries would never stop."""
 MAX_GZIP_RATIO = 1032
 """Deflate compresses by no more than this."""
 
@@ -116,10 +116,9 @@ def parse_integer(digits: str) -> int:
 def check_numbers(
     value: Json, where: object, error: type[ValueError], *, special: bool = False
 ) -> None:
-    """Raise `error`, which names the key, for an integer beyond 64 bits or a number not finite.
+    """Raise `error`, which names the key, for integers beyond 64 bits and numbers not finite.
 
-    Half a character (a surrogate) is an error, too: JSON may hold one, and no file can be written
-    with it.
+    An unpaired surrogate is an error, too: JSON can hold one, but UTF-8 cannot encode it.
 
     With `special`, infinity and NaN pass: TOML has them, and the reader of the key decides.
     """
@@ -130,7 +129,7 @@ def check_numbers(
             raise error(f"{where}: {key[:80]}: nested too deeply")
         for text in (key, found) if isinstance(found, str) else (key,):
             if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-                raise error(f"{where}: {one_line(key, 80)}: half a character, which no text has")
+                raise error(f"{where}: {one_line(key, 80)}: an unpaired surrogate is no text")
         if isinstance(found, dict):
             waiting += [(f"{key}.{k}" if key else str(k), v, depth + 1) for k, v in found.items()]
         elif isinstance(found, list):

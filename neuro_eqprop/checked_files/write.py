@@ -113,7 +113,7 @@ def check_space(path: Path, size: int, *, held: int = 0) -> None:
     try:
         free = shutil.disk_usage(folder).free
     except OSError:
-        return  # a file system that does not say
+        return  # the file system does not report its free space
     if size + RESERVE > free:
         raise WriteError(
             errno.ENOSPC,
@@ -247,7 +247,7 @@ def append_json(path: Path, row: Mapping[str, Any]) -> None:
         with locked(handle):
             before, line = os.fstat(handle).st_size, close_last_line(handle) + line
             try:
-                while line:  # a disk that fills up takes the first part alone
+                while line:  # a disk that fills up writes only the first part
                     line = line[os.write(handle, line) :]
                 os.fsync(handle)
             except OSError as error:

@@ -1,4 +1,4 @@
-"""Stored results of cells: one JSON file each, named by the SHA-256 of the configuration."""
+"""Stored results of cells: one JSON file per cell, named by the SHA-256 of its configuration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from neuro_eqprop.checked_files.read import read_json
 from neuro_eqprop.checked_files.write import write_bytes
 from neuro_eqprop.claims.claim import Cell, CellResult
-from neuro_eqprop.executors.task import canonical
+from neuro_eqprop.executors.task import outcome_line
 
 CELLS = "cells"
 
@@ -18,23 +18,21 @@ class CacheError(ValueError):
 
 
 def cell_path(folder: Path, cell: Cell) -> Path:
-    """The file of a cell."""
+    """The file with the result of a cell."""
     return folder / CELLS / f"{cell.key}.json"
 
 
 def store(folder: Path, outcome: CellResult) -> None:
-    """Store a result or a failure, atomically."""
-    entry = {
-        "configuration": outcome.cell.configuration(),
-        "values": outcome.values,
-        "error": outcome.error,
-        "seconds": outcome.seconds,
-    }
-    write_bytes(cell_path(folder, outcome.cell), canonical(entry) + b"\n")
+    """Write a result, or the error of a failed cell, atomically."""
+    cell = outcome.cell
+    line = outcome_line(
+        outcome.values, outcome.error, outcome.seconds, configuration=cell.configuration()
+    )
+    write_bytes(cell_path(folder, cell), line)
 
 
 def load(folder: Path, cell: Cell) -> CellResult | None:
-    """The stored result of a cell, or None."""
+    """The stored result of a cell, or None if there is none."""
     path = cell_path(folder, cell)
     if not path.is_file():
         return None
@@ -51,7 +49,7 @@ def load(folder: Path, cell: Cell) -> CellResult | None:
 
 
 def missing(folder: Path, cells: Iterable[Cell]) -> list[Cell]:
-    """The cells without a stored result, each once; failed cells are included."""
+    """The distinct cells without a stored result; a failed cell counts as missing."""
     wanted: dict[str, Cell] = {}
     for cell in cells:
         kept = load(folder, cell)
@@ -61,7 +59,7 @@ def missing(folder: Path, cells: Iterable[Cell]) -> list[Cell]:
 
 
 def gather(folder: Path, cells: Sequence[Cell]) -> list[CellResult] | None:
-    """The results of all cells, or None if one has not run."""
+    """The stored results of all cells, or None if one is missing."""
     found = [load(folder, cell) for cell in cells]
     complete = [each for each in found if each is not None]
     return complete if len(complete) == len(found) else None

@@ -1,4 +1,4 @@
-"""Shared by claim definitions: network settings, cells over seeds, formats of intervals."""
+"""Helpers of the claim definitions: network settings, cells over seeds, formatted intervals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 from neuro_eqprop.claims.charts import Series
 from neuro_eqprop.claims.claim import (
-    Budget,
     Cell,
     CellResults,
     Finding,
+    cell_names,
     column,
     values_by_seed,
+    values_of,
 )
 from neuro_eqprop.claims.statistics import Interval, student
 
@@ -29,7 +30,7 @@ LOOPED: Mapping[str, Any] = {
     "free_steps": 12,
     "nudged_steps": 5,
 }
-"""The looped network of the notes with symmetric weights; its output is a readout."""
+"""The looped network of the notes with symmetric weights and a linear readout."""
 
 LAYERED: Mapping[str, Any] = {
     "model": "layered",
@@ -55,7 +56,7 @@ TRANSFORMER: Mapping[str, Any] = {
     "free_steps": 6,
     "nudged_steps": 3,
 }
-"""The energy transformer on 16 patches of an image of 28 x 28 pixels."""
+"""The energy transformer on 16 patches of 7 x 7 pixels."""
 
 RECALL: Mapping[str, Any] = {
     "model": "transformer",
@@ -72,15 +73,16 @@ RECALL: Mapping[str, Any] = {
     "free_steps": 12,
     "nudged_steps": 6,
 }
-"""A transformer with one head, read at its last token, for associative recall."""
+"""A transformer with one head, read out at its last token, for associative recall."""
 
-SEEDS: Mapping[Budget, int] = {Budget.SMALL: 3, Budget.FULL: 5}
+UNBOUND = 1e6
+"""A spectral bound that no weight reaches."""
 
 
 def over_seeds(
     name: str, function: str, arguments: Mapping[str, Any], seeds: int, *, needed: bool = True
 ) -> tuple[Cell, ...]:
-    """A cell for each of the seeds 0, 1, ..."""
+    """One cell for each of the seeds 0, ..., seeds - 1."""
     return tuple(Cell(name, function, arguments, seed, needed) for seed in range(seeds))
 
 
@@ -90,51 +92,66 @@ def sample_counts(sizes: Mapping[str, Any], dataset: str) -> dict[str, Any]:
 
 
 def meanings(confirmed: str, refuted: str, undecided: str = "") -> Mapping[Finding, str]:
-    """The practical meaning of each finding."""
-    nothing = "Do not build on it either way until it is decided."
+    """The practical consequence of each finding."""
+    default = "Do not build on it either way until it is decided."
     return {
         Finding.CONFIRMED: confirmed,
         Finding.REFUTED: refuted,
-        Finding.UNDECIDED: undecided or nothing,
+        Finding.UNDECIDED: undecided or default,
     }
 
 
 def points(found: Interval) -> str:
-    """An interval of fractions in percentage points."""
+    """An interval of fractions as text, in signed percentage points."""
     if found.size < 2:
         return f"{100 * found.value:+.2f} points"
     return f"{100 * found.value:+.2f} points [{100 * found.low:+.2f}, {100 * found.high:+.2f}]"
 
 
 def lost(found: Interval) -> str:
-    """As `points`, without the plus sign."""
+    """An interval of fractions as text, in percentage points without a plus sign."""
     return points(found).replace("+", "")
 
 
 def percent(found: Interval) -> str:
-    """An interval of fractions in percent."""
+    """An interval of fractions as text, in percent."""
     if found.size < 2:
         return f"{100 * found.value:.2f} %"
     return f"{100 * found.value:.2f} % [{100 * found.low:.2f}, {100 * found.high:.2f}]"
 
 
 def beside(results: CellResults, name: str, label: str) -> str:
-    """A clause with the test accuracy of cells beside a claim; empty if none of them ran."""
+    """A clause with the test accuracy of cells for comparison; empty if none of them ran."""
     if not values_by_seed(results, name):
         return ""
     return f", {label} {percent(student(column(results, name, 'test_accuracy')))}"
 
 
+def curve(results: CellResults, name: str, key: str) -> list[Interval]:
+    """The mean over seeds of each entry of a list, with its interval."""
+    runs = [values[key] for values in values_of(results, name)]
+    return [student([run[place] for run in runs]) for place in range(len(runs[0]))]
+
+
+def accuracy_by_seed(results: CellResults) -> tuple[Series, ...]:
+    """The test accuracy of every seed, one series for each cell name."""
+    found = {name: column(results, name, "test_accuracy") for name in cell_names(results)}
+    return tuple(
+        Series(name, [float(seed) for seed in range(len(values))], values)
+        for name, values in found.items()
+    )
+
+
 def bars(
     label: str, results: CellResults, cells: Sequence[str], key: str, shown: Sequence[str]
 ) -> Series:
-    """The mean of one number for each of some cells, with its interval."""
+    """The mean of one number over the seeds of each cell, with its interval."""
     found = [student(column(results, name, key)) for name in cells]
     return series(label, shown, found)
 
 
 def series(label: str, x: Sequence[float] | Sequence[str], found: Sequence[Interval]) -> Series:
-    """Values with their intervals, unless one is unbounded."""
+    """Values with their intervals; without them if a value has a single seed."""
     if any(each.size < 2 for each in found):
         return Series(label, x, [each.value for each in found])
     low, high = [each.low for each in found], [each.high for each in found]

@@ -1,4 +1,4 @@
-"""Figures as data, drawn by matplotlib; equal data gives equal bytes."""
+"""Charts as data, drawn by matplotlib; equal data give equal bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Mark(Enum):
-    """How a series is drawn."""
+    """The kind of a chart."""
 
     LINE = "line"
     BAR = "bar"
@@ -20,7 +20,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values over x, with optional intervals."""
+    """y over x, with optional intervals [low, high]."""
 
     label: str
     x: Sequence[float] | Sequence[str]
@@ -31,7 +31,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One pair of axes; `threshold` is drawn as a dashed line. A heat map has rows as series."""
+    """One pair of axes; `threshold` is a dashed line. Each series is a row of a heat map."""
 
     title: str
     x: str
@@ -47,7 +47,7 @@ STYLE = {"svg.hashsalt": "neuro_eqprop", "svg.fonttype": "none", "pdf.fonttype":
 
 
 def draw(charts: Sequence[Chart], *, form: str) -> bytes:
-    """The charts, two in a row, as `svg` or `pdf` without a date."""
+    """An SVG or PDF file with the charts, two in a row, without a date."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -68,10 +68,10 @@ def draw(charts: Sequence[Chart], *, form: str) -> bytes:
 
 
 def panel(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """One pair of axes."""
-    named = isinstance(chart.series[0].x[0], str)
-    plain = {Mark.BAR: bars, Mark.HEAT: heat, Mark.POINTS: dots if named else lines}
-    plain.get(chart.mark, lines)(axes, chart)
+    """Draw a chart on axes."""
+    categories = isinstance(chart.series[0].x[0], str)
+    drawing = {Mark.BAR: bars, Mark.HEAT: heat, Mark.POINTS: dots if categories else lines}
+    drawing.get(chart.mark, lines)(axes, chart)
     axes.set(xlabel=chart.x, ylabel=chart.y)
     axes.set_title(chart.title, fontsize="medium")
     if chart.threshold is not None:
@@ -83,7 +83,7 @@ def panel(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def errors(series: Series) -> list[list[float]] | None:
-    """Error bars: the distances of the interval below and above each value."""
+    """Error bars for matplotlib: [y - low, high - y]; None without intervals."""
     if series.low is None or series.high is None:
         return None
     down = [max(0.0, y - low) for y, low in zip(series.y, series.low, strict=True)]
@@ -92,7 +92,7 @@ def errors(series: Series) -> list[list[float]] | None:
 
 
 def lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """Lines or points with error bars."""
+    """Draw lines or points with error bars."""
     style = "none" if chart.mark is Mark.POINTS else "-"
     for each in chart.series:
         axes.errorbar(
@@ -110,7 +110,7 @@ def lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def label(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """Tick labels, and a legend for several series."""
+    """Label the categories, and add a legend for several series."""
     axes.set_xticks(range(len(chart.series[0].x)), [str(x) for x in chart.series[0].x])
     axes.tick_params(axis="x", labelsize="small")
     if len(chart.series) > 1:
@@ -118,7 +118,7 @@ def label(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def dots(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """Points with intervals over categories, series side by side; y need not start at zero."""
+    """Draw points with intervals over categories, series side by side."""
     width = 0.5 / len(chart.series)
     for k, each in enumerate(chart.series):
         places = [n - 0.25 + width * (k + 0.5) for n in range(len(each.y))]
@@ -131,7 +131,7 @@ def dots(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """Grouped bars, a colour for each series."""
+    """Draw grouped bars, a colour for each series."""
     width = 0.8 / len(chart.series)
     for k, each in enumerate(chart.series):
         places = [n - 0.4 + width * (k + 0.5) for n in range(len(each.y))]
@@ -140,7 +140,7 @@ def bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def heat(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """A contour plot: x along a series, series from bottom to top."""
+    """Draw a contour plot: x along a series, series from bottom to top."""
     columns, rows = list(map(float, chart.series[0].x)), [float(s.label) for s in chart.series]
     mesh = axes.contourf(columns, rows, [list(each.y) for each in chart.series], levels=20)
     axes.figure.colorbar(mesh)

@@ -1,4 +1,4 @@
-"""Check the claims of the research notes, list them, and write the files of a manuscript."""
+"""`check_claims`, `list_claims` and `write_paper`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from neuro_eqprop.executors import make_executor
 RESULTS = Path("claims-results")
 """The default folder of results."""
 SHIPPED = Path("results/claims")
-"""Where the results of the published page are kept."""
+"""The folder of the published results, in the repository."""
 WORKERS = min(4, os.cpu_count() or 1)
 DEADLINE = 1800.0
-"""Seconds for a cell."""
+"""Default time limit of a cell in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ClaimStatus:
     result: ClaimResult | None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of a row of `claims list --json`."""
+        """The fields of a claim in `claims list --json`."""
         nothing = dict.fromkeys(("finding", "value", "interval", "seeds", "note"))
         found = nothing if self.result is None else report.as_json(self.result)
         claim = self.claim
@@ -46,7 +46,7 @@ class ClaimStatus:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaims:
-    """The results of `check_claims`, and the page that shows them."""
+    """The results of `check_claims`, and the page that was written."""
 
     budget: Budget
     out: Path
@@ -64,22 +64,45 @@ class CheckedClaims:
 
 
 def folders(given: Iterable[str | Path] | None) -> list[Path]:
-    """The folders that are searched for results, in this order."""
+    """The folders to search for results, in this order."""
     return [RESULTS, SHIPPED] if given is None else [Path(each) for each in given]
 
 
-def list_claims(results: Iterable[str | Path] | None = None) -> list[ClaimStatus]:
-    """Every claim of the research notes with its last known result.
+class ClaimList(list[ClaimStatus]):
+    """Claims with their last known results, in the order of the notes."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `claims list --json`."""
+        return {"claims": [each.to_json() for each in self]}
+
+    def write_paper(self, out: str | Path) -> list[Path]:
+        """Write LaTeX and figures of the confirmed claims.
+
+        Parameters
+        ----------
+        out : str or Path
+            The folder to write to.
+
+        Returns
+        -------
+        list of Path
+            The files.
+        """
+        return latex.write([each.result for each in self if each.result is not None], Path(out))
+
+
+def list_claims(results: Iterable[str | Path] | None = None) -> ClaimList:
+    """All claims of the research notes, each with its last known result.
 
     Parameters
     ----------
     results : iterable of str or Path, optional
-        Folders of `check_claims`; by default those of the working folder.
+        Folders with results of `check_claims`; default: `claims-results` and `results/claims`.
 
     Returns
     -------
-    list of ClaimStatus
-        In the order of the notes.
+    ClaimList
+        A list of `ClaimStatus`; `write_paper` writes LaTeX and figures of those confirmed.
 
     Examples
     --------
@@ -89,13 +112,7 @@ def list_claims(results: Iterable[str | Path] | None = None) -> list[ClaimStatus
     (True, True)
     """
     known = folders(results)
-    return [ClaimStatus(claim, best_known_result(claim, known)) for claim in claims()]
-
-
-def write_paper(out: str | Path, results: Iterable[str | Path] | None = None) -> list[Path]:
-    """Write LaTeX and figures of the confirmed claims into a folder; return the files."""
-    found = [status.result for status in list_claims(results)]
-    return latex.write([each for each in found if each is not None], Path(out))
+    return ClaimList(ClaimStatus(claim, best_known_result(claim, known)) for claim in claims())
 
 
 def check_claims(
@@ -109,31 +126,31 @@ def check_claims(
     deadline: float = DEADLINE,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> CheckedClaims:
-    """Check claims of the research notes: run their missing experiments, conclude, write a page.
+    """Check claims of the research notes: run missing experiments and write a page of verdicts.
 
     Parameters
     ----------
     ids : sequence of str
-        Names of claims, as `list_claims` has them; all if empty.
+        Identifiers of claims, as in `list_claims`; all if empty.
     budget : str
         "small" (minutes) or "full" (hours).
     out : str or Path
-        The folder of the results; those that are there are not computed again.
+        The folder of the results; stored results are not computed again.
     page : str or Path, optional
-        The page of the verdicts; `claims.md` of `out` if None.
+        The Markdown page to write; default: `claims.md` in `out`.
     workers : int
         Processes that run experiments.
     scheduler : str, optional
-        The address of a Dask cluster that runs them instead.
+        The address of a Dask scheduler, to run them on its cluster instead.
     deadline : float
-        Seconds after which an experiment is ended.
+        Time limit of an experiment in seconds.
     progress : callable, optional
-        Called with the name of the last experiment, the number done and the number of all.
+        Called as `progress(name, done, total)` after each experiment.
 
     Returns
     -------
     CheckedClaims
-        The verdict on each claim, and the page.
+        The verdict on each claim, and the path of the page.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Claims, the cells that test them, and verdicts.
 
-A cell is a pure configuration: on one machine it always gives the same result, except for fields
-named `seconds`. A claim is `confirmed` or `refuted` only if the 95 % interval lies entirely on one
-side of the threshold.
+A cell is the configuration of an experiment. On one machine it always gives the same result, except
+for fields named `seconds`. A claim is `confirmed` or `refuted` only if the whole 95 % interval lies
+on one side of the threshold.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Finding(Enum):
 
 
 class UndecidedError(RuntimeError):
-    """A cell cannot run here although nothing is wrong: a data set or a model is missing."""
+    """A cell cannot run on this machine, because a data set or a model is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A configuration of an experiment; `name` labels it within its claim."""
+    """The configuration of an experiment; `name` labels it within its claim."""
 
     name: str
     function: str
@@ -52,7 +52,7 @@ class Cell:
     arguments: Mapping[str, Any]
     seed: int
     needed: bool = True
-    """Whether the verdict depends on it; other cells are shown for comparison."""
+    """Whether the verdict depends on the cell; other cells are shown for comparison."""
 
     def configuration(self) -> Json:
         """The configuration as JSON."""
@@ -67,7 +67,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The SHA-256 of the configuration; claims with equal cells share the result."""
+        """SHA-256 of the configuration; claims with equal cells share a result."""
         return sha256(canonical(self.configuration())).hexdigest()
 
 
@@ -87,7 +87,7 @@ CellResults: TypeAlias = Sequence[CellResult]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A finding with the number that it is based on."""
+    """A finding, and the number on which it is based."""
 
     finding: Finding
     note: str
@@ -100,26 +100,26 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement of the research notes, and how it is tested."""
+    """A statement of the research notes with the experiments that test it."""
 
     id: str
     statement: str
     source: str
     threshold: str
     method: str
-    """With the sizes of the budget as format fields."""
+    """A format string; its fields are `sizes` of the budget."""
     sizes: Mapping[Budget, Mapping[str, Any]]
     cells: Callable[[Budget], tuple[Cell, ...]]
     verdict_from: Callable[[CellResults], Verdict]
     meaning: Mapping[Finding, str]
     conflict: str = ""
-    """Contradictions in the notes, and which version holds."""
+    """Contradictions within the notes, and which version the results support."""
     chart: Callable[[CellResults], tuple[Chart, ...]] | None = None
-    """Returns the panels of the figure."""
+    """Returns the charts of the figure."""
     shown: Mapping[str, str] = field(default_factory=dict)
-    """Columns of the table with the path of the number in a result; all scalars if empty."""
+    """Columns of the table: title to path in the values of a cell; all scalars if empty."""
     partial: bool = False
-    """Whether a verdict is possible while cells are missing; it can then not be confirmed."""
+    """Whether the claim can be refuted, though not confirmed, while needed cells have failed."""
 
     def method_text(self, budget: Budget) -> str:
         """The method with the sizes of a budget filled in."""
@@ -140,12 +140,18 @@ def values_by_seed(results: CellResults, name: str) -> dict[int, Json]:
     return {each.cell.seed: each.values for each in results if each.cell.name == name}
 
 
+def values_of(results: CellResults, name: str) -> list[Json]:
+    """The values of the cells with that name, in the order of the seeds."""
+    found = values_by_seed(results, name)
+    return [found[seed] for seed in sorted(found)]
+
+
 def column(results: CellResults, name: str, key: str) -> list[float]:
     """One number of the cells with that name, in the order of the seeds."""
-    found = values_by_seed(results, name)
+    found = values_of(results, name)
     if not found:
         raise ValueError(f"no result of a cell {name!r}")
-    return [float(found[seed][key]) for seed in sorted(found)]
+    return [float(values[key]) for values in found]
 
 
 def cell_names(results: CellResults) -> list[str]:
@@ -166,7 +172,7 @@ def below(found: Interval, threshold: float) -> Finding:
 
 
 def all_of(findings: Sequence[Finding]) -> Finding:
-    """The finding of a conjunction: refuted by any part, confirmed by all."""
+    """The finding on a conjunction: refuted if any part is, confirmed if all parts are."""
     if Finding.REFUTED in findings:
         return Finding.REFUTED
     return Finding.UNDECIDED if Finding.UNDECIDED in findings else Finding.CONFIRMED
@@ -175,14 +181,14 @@ def all_of(findings: Sequence[Finding]) -> Finding:
 def verdict(
     finding: Finding, found: Interval, note: str, *, effect: float | None = None
 ) -> Verdict:
-    """A verdict on an interval; an unbounded interval (one seed) is left out."""
+    """A verdict with its value and interval; an unbounded interval (one seed) becomes None."""
     known = isfinite(found.low) and isfinite(found.high)
     shown = (found.low, found.high) if known else None
     return Verdict(finding, note, found.value, shown, found.size, effect)
 
 
 def conclude(claim: Claim, results: CellResults) -> Verdict:
-    """The verdict on a claim from all its cells, some of which may have failed."""
+    """The verdict on a claim from the results of all its cells, including failed ones."""
     failed = [each for each in results if each.error is not None]
     missing = [each for each in failed if each.cell.needed]
     succeeded = [each for each in results if each.error is None]
@@ -199,7 +205,7 @@ def conclude(claim: Claim, results: CellResults) -> Verdict:
 
 
 def undecided_reason(missing: CellResults, total: int) -> str:
-    """The reason why there is no verdict."""
+    """Why a claim is undecided, from its failed cells."""
     causes = list(dict.fromkeys(str(each.error) for each in missing))
     if all(cause.startswith("undecided: ") for cause in causes):
         parts = [cause.removeprefix("undecided: ") for cause in causes]
@@ -208,7 +214,7 @@ def undecided_reason(missing: CellResults, total: int) -> str:
 
 
 def left_out(failed: CellResults) -> str:
-    """The cells that are left out, with the reasons."""
+    """A sentence that names the failed cells and their errors."""
     causes: dict[str, list[str]] = {}
     for each in failed:
         cells = causes.setdefault(str(each.error).removeprefix("undecided: "), [])

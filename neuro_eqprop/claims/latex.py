@@ -1,7 +1,7 @@
-"""Tables and figures of the confirmed claims for a manuscript, traceable to their cells.
+"""LaTeX table and figures of the confirmed claims, for a manuscript.
 
-Include `claims.tex`: it has a table and a figure environment for each figure. Comments name the
-cells of each; `provenance.json` has their configurations.
+`claims.tex` holds a table and a figure environment for each figure. Its comments give the keys of
+the cells behind each number; `provenance.json` has the configurations of these cells.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def escape(text: str) -> str:
 
 def write(found: Sequence[ClaimResult], folder: Path) -> list[Path]:
     """Write `claims.tex`, the figures as PDF and SVG, `cells.csv` and `provenance.json`."""
-    held = [each for each in found if each.verdict.finding is Finding.CONFIRMED]
-    if not held:
+    confirmed = [each for each in found if each.verdict.finding is Finding.CONFIRMED]
+    if not confirmed:
         raise ValueError(
             "no claim is confirmed by the results that are known, so there is nothing to write; "
             "run `neuro-eqprop claims --budget small` first"
         )
     made, drawn = [], set()
-    for each in held:
+    for each in confirmed:
         for form in ("pdf", "svg"):
             picture = figure(each, form)
             if picture is not None:
@@ -53,14 +53,14 @@ def write(found: Sequence[ClaimResult], folder: Path) -> list[Path]:
                 write_bytes(path, picture)
                 made.append(path)
                 drawn.add(each.claim.id)
-    write_text(folder / "claims.tex", "\n".join(latex(held, drawn)) + "\n")
-    write_text(folder / "cells.csv", table(held))
-    write_text(folder / "provenance.json", json.dumps(provenance(held), indent=1) + "\n")
+    write_text(folder / "claims.tex", "\n".join(latex(confirmed, drawn)) + "\n")
+    write_text(folder / "cells.csv", table(confirmed))
+    write_text(folder / "provenance.json", json.dumps(provenance(confirmed), indent=1) + "\n")
     return [*(folder / name for name in ("claims.tex", "cells.csv", "provenance.json")), *made]
 
 
-def latex(held: Sequence[ClaimResult], drawn: set[str]) -> Iterator[str]:
-    """The table, and a figure environment for each figure."""
+def latex(confirmed: Sequence[ClaimResult], drawn: set[str]) -> Iterator[str]:
+    """The lines of `claims.tex`."""
     yield "% Needs \\usepackage{graphicx}; every number is traced in provenance.json."
     yield "\\begin{table}"
     yield "  \\caption{Claims confirmed: the whole 95\\,\\% interval lies beyond the threshold.}"
@@ -69,7 +69,7 @@ def latex(held: Sequence[ClaimResult], drawn: set[str]) -> Iterator[str]:
     yield "    \\hline"
     yield "    claim & value & 95\\,\\% interval & seeds \\\\"
     yield "    \\hline"
-    for each in held:
+    for each in confirmed:
         v = each.verdict
         ends = "" if v.interval is None else f"[{number(v.interval[0])}, {number(v.interval[1])}]"
         row = (escape(each.claim.statement), number(v.value), ends, str(v.seeds))
@@ -77,13 +77,13 @@ def latex(held: Sequence[ClaimResult], drawn: set[str]) -> Iterator[str]:
     yield "    \\hline"
     yield "  \\end{tabular}"
     yield "\\end{table}"
-    for each in held:
+    for each in confirmed:
         if each.claim.id in drawn:
             yield from environment(each)
 
 
 def environment(each: ClaimResult) -> Iterator[str]:
-    """A figure with its caption."""
+    """The lines of a figure environment."""
     caption = f"{each.claim.statement} {each.verdict.note} {each.claim.method_text(each.budget)}"
     yield ""
     yield f"% cells: {keys(each)}"
@@ -96,12 +96,13 @@ def environment(each: ClaimResult) -> Iterator[str]:
 
 
 def keys(each: ClaimResult) -> str:
-    """The cells, by the first letters of their keys."""
+    """The keys of the cells of a claim, shortened."""
     return " ".join(outcome.cell.key[:12] for outcome in each.results)
 
 
-def provenance(held: Sequence[ClaimResult]) -> dict[str, object]:
-    """For each claim the configuration of every cell, by key."""
+def provenance(confirmed: Sequence[ClaimResult]) -> dict[str, object]:
+    """The configuration of every cell, by claim and key."""
     return {
-        each.claim.id: {o.cell.key: o.cell.configuration() for o in each.results} for each in held
+        each.claim.id: {o.cell.key: o.cell.configuration() for o in each.results}
+        for each in confirmed
     }

@@ -1,7 +1,7 @@
-"""The functions of cells by name, and how a cell runs.
+"""The experiments by name, and the conversion of cells to tasks.
 
-A function takes a mapping of arguments and a seed, and returns JSON. Increase its version when its
-results change: stored results of older versions are then ignored.
+An experiment is a function of a mapping of arguments and a seed; it returns JSON values. Increase
+its version when its results change, so that stored results of older versions are ignored.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ FUNCTIONS: Mapping[str, tuple[str, int]] = {
     "variational": ("variational:variational", 1),
     "probe": ("probe:probe", 1),
 }
-"""By name: "module:function" in `neuro_eqprop.claims.experiments`, and the version."""
+"""Name to ("module:function" in `neuro_eqprop.claims.experiments`, version)."""
 
 
 def entry(name: str) -> tuple[str, int]:
-    """Module and version of a function."""
+    """Location and version of a function."""
     if name not in FUNCTIONS:
         raise UnknownNameError("cell function", name, FUNCTIONS)
     return FUNCTIONS[name]
@@ -54,27 +54,27 @@ def version(name: str) -> int:
 
 def find(name: str) -> Function:
     """The function of that name."""
-    module, _, there = entry(name)[0].partition(":")
-    found: Function = getattr(import_module(f"neuro_eqprop.claims.experiments.{module}"), there)
+    module, _, attribute = entry(name)[0].partition(":")
+    found: Function = getattr(import_module(f"neuro_eqprop.claims.experiments.{module}"), attribute)
     return found
 
 
 def call(function: str, arguments: Mapping[str, Any], seed: int) -> Json:
-    """The values of a cell: the function of that name, called with its arguments and seed."""
+    """Call the function of that name; this is the task of a cell."""
     return find(function)(arguments, seed)
 
 
 def task_of(cell: Cell) -> Task:
     """The task that runs a cell."""
-    order = {"function": cell.function, "arguments": dict(cell.arguments), "seed": cell.seed}
-    return Task(f"{__name__}:{call.__name__}", order)
+    arguments = {"function": cell.function, "arguments": dict(cell.arguments), "seed": cell.seed}
+    return Task(f"{__name__}:{call.__name__}", arguments)
 
 
 def cell_result(cell: Cell, done: TaskResult) -> CellResult:
-    """The result of a cell from that of its task."""
-    error, lacking = done.error, f"{UndecidedError.__name__}: "
-    if error is not None and error.startswith(lacking):
-        error = f"undecided: {error.removeprefix(lacking)}"
+    """The result of a cell from the result of its task."""
+    error, prefix = done.error, f"{UndecidedError.__name__}: "
+    if error is not None and error.startswith(prefix):
+        error = f"undecided: {error.removeprefix(prefix)}"
     return CellResult(cell, done.values, error, done.seconds)
 
 

@@ -1,4 +1,4 @@
-"""The page of the claims, their figures, and all numbers as CSV and JSON."""
+"""The Markdown page of the claims, their figures, and all numbers as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def figure(each: ClaimResult, form: str) -> bytes | None:
 
 
 def as_json(each: ClaimResult) -> Json:
-    """A verdict as `--json` shows it."""
+    """The fields of a claim in `claims --json`."""
     verdict = each.verdict
     return {
         "id": each.claim.id,
@@ -72,17 +72,17 @@ def as_json(each: ClaimResult) -> Json:
 
 
 def number(value: float | None) -> str:
-    """A number as the page shows it."""
+    """A number with four digits; empty for None."""
     return "" if value is None else f"{value:.4g}"
 
 
 def span(interval: tuple[float, float] | None) -> str:
-    """An interval as the page shows it."""
+    """An interval as text; empty for None."""
     return "" if interval is None else f"{number(interval[0])} to {number(interval[1])}"
 
 
 def text(found: Sequence[ClaimResult], drawn: set[str], *, figures: str, command: str) -> str:
-    """The page: the table, then a section for each claim."""
+    """The Markdown page: a table of all claims, then a section for each."""
     counts = {finding: 0 for finding in Finding}
     for each in found:
         counts[each.verdict.finding] += 1
@@ -92,8 +92,8 @@ def text(found: Sequence[ClaimResult], drawn: set[str], *, figures: str, command
         "# The claims of the research notes",
         "",
         f"Made by `{command}`; do not edit. {len(found)} claims: {summary}.",
-        f"They rest on {len(spent)} cells, {sum(spent.values()) / 60:.0f} minutes of a processor.",
-        "A claim is confirmed or refuted only where the whole 95 % interval lies on one side of",
+        f"They use {len(spent)} cells, {sum(spent.values()) / 60:.0f} minutes of CPU time.",
+        "A claim is confirmed or refuted only if the whole 95 % interval lies on one side of",
         "its threshold.",
         "",
         "| claim | statement | finding | value | 95 % interval | seeds |",
@@ -116,7 +116,7 @@ def text(found: Sequence[ClaimResult], drawn: set[str], *, figures: str, command
 
 
 def section(each: ClaimResult, picture: str, drawn: bool) -> Iterator[str]:
-    """The section of a claim: statement, figure, verdict, method, meaning, table."""
+    """The lines of a claim's section: statement, figure, verdict, method, meaning, table."""
     claim, verdict = each.claim, each.verdict
     yield f"## {claim.id}"
     yield ""
@@ -143,7 +143,7 @@ def section(each: ClaimResult, picture: str, drawn: bool) -> Iterator[str]:
 
 
 def finding(verdict: Verdict) -> str:
-    """The finding and its note."""
+    """The finding and its note as Markdown."""
     start = f"{Finding.UNDECIDED.value}: "
     if verdict.note.startswith(start):
         return f"**Undecided:** {verdict.note.removeprefix(start)}."
@@ -151,9 +151,9 @@ def finding(verdict: Verdict) -> str:
 
 
 def numbers(each: ClaimResult) -> Iterator[str]:
-    """A table: a row for each cell, in each column the mean over seeds with its interval."""
+    """The lines of a table: a row per cell name, each value a mean over seeds with its interval."""
     worked = [outcome for outcome in each.results if outcome.error is None]
-    shown = each.claim.shown or plain(worked)
+    shown = each.claim.shown or scalar_columns(worked)
     yield f"| cell | seeds | {' | '.join(shown)} |" if shown else "| cell | seeds | error |"
     yield "|---|---|" + "---|" * max(1, len(shown))
     for name in cell_names(each.results):
@@ -169,8 +169,8 @@ def numbers(each: ClaimResult) -> Iterator[str]:
         yield f"| {name} | {len(by_seed)} | {' | '.join(columns)} |"
 
 
-def plain(results: CellResults) -> dict[str, str]:
-    """The columns of a claim without `shown`: all scalar numbers."""
+def scalar_columns(results: CellResults) -> dict[str, str]:
+    """Columns for all scalar numbers, for a claim without `shown`."""
     found: dict[str, str] = {}
     for outcome in results:
         for key, value in outcome.values.items():
@@ -180,7 +180,7 @@ def plain(results: CellResults) -> dict[str, str]:
 
 
 def mean(values: Sequence[float]) -> str:
-    """The mean and its interval, as the page shows them."""
+    """The mean and its interval as text."""
     if not values:
         return ""
     found = student(values)
@@ -190,7 +190,7 @@ def mean(values: Sequence[float]) -> str:
 
 
 def flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    """Every leaf with its path; nested lists are left out."""
+    """Yield (path, value) for every leaf; lists of lists are skipped."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             yield from flat(value, f"{path}.{key}" if path else str(key))
@@ -204,7 +204,7 @@ def flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN
 
 
 def table(found: Sequence[ClaimResult]) -> str:
-    """All numbers of all cells as CSV, to six digits; a shared cell is listed once."""
+    """All numbers of all cells as CSV, with six digits; a shared cell is listed once."""
     buffer, seen = StringIO(), set[str]()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["claim", "cell", "seed", "key", "field", "value"])

@@ -1,4 +1,4 @@
-"""Run the missing cells of claims, and conclude."""
+"""Run the missing cells of claims, and compute the verdicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from neuro_eqprop.claims.registry import cell_result, task_of
 from neuro_eqprop.executors.task import Executor
 
 CellCallback = Callable[[CellResult], None]
-"""Called with each result."""
+"""Called with the result of each cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class ClaimResult:
 
 
 def pending(claims: Sequence[Claim], budget: Budget, folder: Path) -> list[Cell]:
-    """The cells without a stored result, each once."""
+    """The distinct cells of the claims without a stored result."""
     return cache.missing(folder, [cell for claim in claims for cell in claim.cells(budget)])
 
 
 def run_cells(
     cells: Sequence[Cell], executor: Executor, *, deadline: float
 ) -> Iterator[CellResult]:
-    """The results of cells, in order of completion."""
+    """Yield the results of cells in order of completion."""
     tasks = {task_of(cell).key: cell for cell in cells}
     for done in executor.run([task_of(cell) for cell in tasks.values()], deadline=deadline):
         yield cell_result(tasks[done.task.key], done)
@@ -56,7 +56,7 @@ def run_claims(
     deadline: float,
     on_cell: CellCallback,
 ) -> list[ClaimResult]:
-    """Run the missing cells, store each result at once, and conclude."""
+    """Run the missing cells, store each result on arrival, and return the verdicts."""
     for outcome in run_cells(pending(claims, budget, folder), executor, deadline=deadline):
         cache.store(folder, outcome)
         on_cell(outcome)
@@ -73,7 +73,7 @@ def claim_result(claim: Claim, budget: Budget, folder: Path) -> ClaimResult | No
 
 
 def best_known_result(claim: Claim, folders: Sequence[Path]) -> ClaimResult | None:
-    """The verdict from stored results in these folders, with the largest budget available."""
+    """The verdict from the first folder that has all cells, at the largest budget available."""
     for budget in (Budget.FULL, Budget.SMALL):
         for folder in folders:
             if claim.cells(budget) and not (folder / cache.CELLS).is_dir():

@@ -32,12 +32,12 @@ class Interval:
 
 
 def exact(value: float) -> Interval:
-    """An exact number, equal for every seed."""
+    """The interval [value, value] of a number without sampling error."""
     return Interval(value, value, value, 1)
 
 
 def student(values: Sequence[float]) -> Interval:
-    """The mean with Student's interval, which is unbounded for a single value."""
+    """The mean with Student's interval; the interval of a single value is unbounded."""
     from scipy.stats import t
 
     if not values:
@@ -57,14 +57,14 @@ def paired(one: Sequence[float], other: Sequence[float]) -> Interval:
 
 
 def geometric(values: Sequence[float]) -> Interval:
-    """The geometric mean of ratios, by Student's interval of their logarithms."""
+    """The geometric mean of ratios, with Student's interval of their logarithms."""
     found = student([log(value) for value in values])
     high = inf if found.high == inf else exp(found.high)
     return Interval(exp(found.value), exp(found.low), high, found.size)
 
 
 def cohens_d(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """The difference of means in pooled standard deviations; None if nothing varies."""
+    """Cohen's d; None if a sample has one value or neither varies."""
     sizes = len(one), len(other)
     if min(sizes) < 2:
         return None
@@ -74,7 +74,7 @@ def cohens_d(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def hedges_g(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Cohen's d, corrected for small samples."""
+    """Hedges' g, which is Cohen's d corrected for small samples."""
     d = cohens_d(one, other)
     return None if d is None else d * (1 - 3 / (4 * (len(one) + len(other)) - 9))
 

@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Collection
 from contextlib import ExitStack
 from importlib import import_module
+from textwrap import indent
 
 from neuro_eqprop import __version__
 from neuro_eqprop.arrays import ArgumentError, UnknownNameError
@@ -22,7 +23,7 @@ COMMANDS = {
     "train": "train a rate network by equilibrium propagation",
     "learn": "learn in a simulator: both phases and the Hebbian rule run in spikes",
     "evaluate": "accuracy on the test set, as rates or on a simulator",
-    "translate": "the spiking description as a NIR file",
+    "translate": "a run as a NIR file, a Lava package or a netx file",
     "nir": "what other frameworks make of a NIR file",
     "simulate": "run samples and record traces",
     "compare": "rates against spikes: two traces side by side",
@@ -37,7 +38,7 @@ COMMANDS = {
     "doctor": "what is installed and works here, and how to get what is missing",
     "completion": "a script that completes commands, options and names in your shell",
 }
-"""Commands and their summaries; the module of the same name defines `COMMAND`, imported on use."""
+"""Commands and their summaries; each has a module with `COMMAND`, imported when it is used."""
 
 DESCRIPTION = """\
 Train networks by Equilibrium Propagation, run them as spikes, estimate their energy on chips.
@@ -51,7 +52,7 @@ examples:
 
 
 def command(name: str) -> Command:
-    """The command with this name."""
+    """Import and return a command."""
     found = import_module(f"neuro_eqprop.cli.{name}").COMMAND
     if not isinstance(found, Command):
         raise TypeError(f"neuro_eqprop.cli.{name}.COMMAND is not a Command")
@@ -59,7 +60,7 @@ def command(name: str) -> Command:
 
 
 def parser(argv: list[str]) -> Parser:
-    """The parser; only the command that `argv` names gets its options."""
+    """Return the parser, with the options of only the command in `argv`."""
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)
     top = build_parser(() if chosen is None else (chosen,))
     if chosen is not None and chosen not in COMMANDS:
@@ -72,7 +73,7 @@ def parser(argv: list[str]) -> Parser:
 
 
 def build_parser(names: Collection[str]) -> Parser:
-    """The parser of all commands, with the options and examples of those in `names`."""
+    """Return the parser of all commands, with the options and examples of those in `names`."""
     top = Parser(prog="neuro-eqprop", description=DESCRIPTION, epilog=EPILOG)
     top.add_argument("--version", action="version", version=f"neuro-eqprop {__version__}")
     places = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -83,6 +84,8 @@ def build_parser(names: Collection[str]) -> Parser:
             chosen = command(name)
             chosen.options(place)
             place.epilog = "\n  ".join(("examples:", *chosen.examples))
+            for file, content in chosen.files.items():
+                place.epilog += f"\n\n{file} of the examples:\n{indent(content, '  ')}"
     return top
 
 

@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 def biology_options(parser: ArgumentParser) -> None:
-    """Add the options of neurons in continuous time."""
+    """Add the options of the backend brian2-biology."""
     group = parser.add_argument_group(f"options of --on {NAME}; times and rates with their unit")
     for name, (place, meaning) in OPTIONS.items():
         group.add_argument(f"--{name.replace('_', '-')}", metavar=place, help=meaning)
@@ -41,7 +41,7 @@ def biology_options(parser: ArgumentParser) -> None:
 
 
 def given_options(args: Namespace) -> dict[str, str | float | bool]:
-    """The options that were given, by name."""
+    """Return the given options by name."""
     found: dict[str, str | float | bool] = {
         name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None
     }
@@ -54,7 +54,7 @@ def given_options(args: Namespace) -> dict[str, str | float | bool]:
 
 
 def backend_of(args: Namespace) -> str | Backend:
-    """The simulator of `--on`, with the options of its biology."""
+    """Return the simulator of `--on`, with its options."""
     options = given_options(args)
     if getattr(args, "input", None) == POISSON:
         options["poisson"] = True

@@ -32,7 +32,7 @@ def run(args: Namespace) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """Print a line for each file."""
+    """Print a row for each file."""
     from rich.markup import escape
 
     table = plain_table(console)

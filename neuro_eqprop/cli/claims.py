@@ -1,4 +1,4 @@
-"""`neuro-eqprop claims`: the claims of the research notes, tested."""
+"""`neuro-eqprop claims`: test the claims of the research notes."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """List the claims, check them, or write the files of a manuscript."""
-    from neuro_eqprop.claims.check import RESULTS, check_claims, list_claims, write_paper
+    from neuro_eqprop.claims.check import RESULTS, check_claims, list_claims
     from neuro_eqprop.cli.progress import stages
 
     verb = args.ids[0] if args.ids[:1] in (["list"], ["paper"]) else None
     if verb and len(args.ids) > 1:
-        raise UsageError(f"claims {verb} takes no claim, but all that are known")
+        raise UsageError(f"claims {verb} takes no ID: it uses all claims")
     given = None if args.results is None else [args.results]
     if verb == "list":
         known = given or (None if args.out is None else [args.out])
-        return {"claims": [each.to_json() for each in list_claims(known)]}
+        return list_claims(known).to_json()
     if verb == "paper":
         if args.out is None:
             raise UsageError("claims paper needs --out DIR for the files it writes")
-        made = write_paper(args.out, given)
+        made = list_claims(given).write_paper(args.out)
         return {"out": str(args.out), "files": [str(path) for path in made]}
     with stages() as advance:
         return check_claims(

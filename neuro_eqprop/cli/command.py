@@ -1,4 +1,4 @@
-"""`Command`, and the types of its options."""
+"""`Command`, and helpers for its options and its output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import shlex
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rich.console import Console
@@ -18,27 +18,28 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = dict[str, Any]
 FAILURE = "failure"
+"""Field of an outcome with the reason why the command failed; exit code 1."""
 LARGEST_INTEGER = 2**53
-"""Largest number of steps, samples or epochs: beyond, floating point skips integers."""
+"""Largest number of steps, samples or epochs; float64 holds integers up to it exactly."""
 
 
 class Result(Protocol):
     """A result that has a JSON form."""
 
     def to_json(self) -> Json:
-        """The result as a JSON object."""
+        """Return the result as a JSON object."""
 
 
 Outcome: TypeAlias = Json | Result
 
 
 def to_json(outcome: Outcome) -> Json:
-    """The JSON object of an outcome."""
+    """Return the JSON object of an outcome."""
     return outcome if isinstance(outcome, dict) else outcome.to_json()
 
 
 def no_next_step(_: object) -> None:
-    """No suggestion."""
+    """Suggest no next command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,9 @@ class Command:
     `run` prints nothing on standard output and returns a JSON object, or a result with `to_json`,
     for `--json`; `show` prints the same object for people. An outcome with a sentence under
     `FAILURE` is shown, and then ends with that sentence and exit code 1. `examples` are complete
-    calls for the help, which the tests run in the order of the commands. `next_step` returns the
-    arguments of a call that continues from the outcome, printed on standard error.
+    calls for the help, which the tests run in the order of the commands; `files` are the contents
+    of files that they read, by name. `next_step` returns the arguments of a call that continues
+    from the outcome, printed on standard error.
     """
 
     name: str
@@ -59,20 +61,21 @@ class Command:
     show: Callable[[Any, Console], None]
     examples: tuple[str, ...]
     next_step: Callable[[Any], str | None] = no_next_step
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def run_json(self, args: Namespace) -> Json:
-        """Run the command; the outcome as a JSON object."""
+        """Run the command; return the outcome as a JSON object."""
         return to_json(self.run(args))
 
 
 class UsageError(ArgumentError):
-    """A call has wrong arguments, found after parsing; exit code 2."""
+    """Wrong arguments that are found after parsing; exit code 2."""
 
 
 def common(parser: ArgumentParser, default: bool | str) -> None:
     """Add the options of every command.
 
-    A verb below a command takes them with the default `SUPPRESS`, to leave alone what stood before.
+    Subcommands pass the default `SUPPRESS`, so that they do not reset options given before them.
     """
     for flag, meaning in (
         ("--json", "one JSON object on standard output"),
@@ -82,20 +85,25 @@ def common(parser: ArgumentParser, default: bool | str) -> None:
 
 
 def offer(action: Action, names: Iterable[str]) -> None:
-    """State the names that an option or argument takes, for completion in the shell."""
+    """Set the names that an option or argument takes, for shell completion."""
     vars(action)["names"] = tuple(names)
 
 
 def run_argument(run: str) -> str:
-    """A path as typed in a shell."""
+    """Quote the path of a run for a shell."""
     return shlex.quote(run)
 
 
 def in_flags(sentence: str, options: Callable[[ArgumentParser], None]) -> str:
-    """A message of the library with the options of a command in the place of its arguments.
+    """Replace the Python arguments in a message by the options of a command.
 
-    `out` becomes --out, force=True becomes --force and on='rate' becomes --on rate, where the
-    command has such an option.
+<<<<<<< HEAD
+    `out` becomes --out, force=True becomes --force, on='rate' becomes --on rate and bits=1 becomes
+    --bits 1, where the command has such an option.
+=======
+    `out` becomes --out, force=True becomes --force, and on='rate' becomes --on rate, if the command
+    has such an option.
+>>>>>>> read-g
     """
     parser = ArgumentParser(add_help=False)
     options(parser)
@@ -103,21 +111,21 @@ def in_flags(sentence: str, options: Callable[[ArgumentParser], None]) -> str:
 
     def flag(found: re.Match[str]) -> str:
         option = flags.get(found["name"] or found["argument"])
-        value = found["value"]
+        value = found["value"] or found["number"]
         return found[0] if option is None else option + (f" {value}" if value else "")
 
-    argument = r"\b(?P<argument>\w+)=(?:True\b|'(?P<value>[^']+)')"
+    argument = r"\b(?P<argument>\w+)=(?:True\b|'(?P<value>[^']+)'|(?P<number>\d+)\b(?!\.\d))"
     return re.sub(rf"`(?P<name>\w+)`|{argument}", flag, sentence)
 
 
 def size_option(parser: ArgumentParser) -> None:
-    """Add `--yes`, for requests that are estimated to take longer than a week."""
+    """Add `--yes`, which allows requests that are estimated to take longer than a week."""
     meaning = "run it even if it is estimated to take longer than a week"
     parser.add_argument("--yes", action="store_true", help=meaning)
 
 
 def deadline_option(parser: ArgumentParser) -> None:
-    """Add `--deadline`, the longest time of the simulations of a command."""
+    """Add `--deadline`, the time limit of the simulations of a command."""
     from neuro_eqprop.experiments.request_size import DEADLINE_HELP
 
     parser.add_argument("--deadline", type=positive_float, metavar="S", help=DEADLINE_HELP)
@@ -125,7 +133,7 @@ def deadline_option(parser: ArgumentParser) -> None:
 
 
 def positive_int(text: str) -> int:
-    """A positive integer."""
+    """Parse an integer in 1..LARGEST_INTEGER."""
     try:
         value = int(text)
     except ValueError:
@@ -137,35 +145,37 @@ def positive_int(text: str) -> int:
     return value
 
 
-def positive_float(text: str) -> float:
-    """A positive number."""
+def number(text: str) -> float:
+    """Parse a number."""
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def positive_float(text: str) -> float:
+    """Parse a finite number above zero."""
+    value = number(text)
     if not 0.0 < value < float("inf"):
         raise ArgumentTypeError(f"{text} is not above zero and finite")
     return value
 
 
 def fraction(text: str) -> float:
-    """A number from zero to one."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
+    """Parse a number in [0, 1]."""
+    value = number(text)
     if not 0.0 <= value <= 1.0:
-        raise ArgumentTypeError(f"{text} does not lie between 0 and 1")
+        raise ArgumentTypeError(f"{text} is not between 0 and 1")
     return value
 
 
 def percent(part: float) -> str:
-    """A fraction as a percentage."""
+    """Format a fraction as a percentage."""
     return f"{100 * part:.2f} %"
 
 
 def plain_table(console: Console) -> Table:
-    """A table without borders, with narrow gaps on a narrow terminal."""
+    """Make a table without borders, with narrow gaps on a narrow terminal."""
     from rich.table import Table
 
     gap = 2 if console.width >= 90 else 1

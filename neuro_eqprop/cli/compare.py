@@ -113,7 +113,7 @@ def show_samples(outcome: Json, console: Console) -> None:
 
 
 def value(row: Json, name: str) -> str:
-    """A number with five decimals, or the reason why there is none."""
+    """Format a number with five decimals, or return the reason why there is none."""
     return row.get("reason", "unknown") if row[name] is None else f"{row[name]:.5f}"
 
 

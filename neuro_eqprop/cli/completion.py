@@ -35,7 +35,7 @@ def run(args: Namespace) -> Json:
 
 
 def actions(parser: ArgumentParser) -> Iterator[Action]:
-    """The options and arguments of a parser and of those below it."""
+    """Yield the options and arguments of a parser and its subparsers."""
     for action in parser._actions:
         yield action
         if isinstance(action.choices, dict):
@@ -44,7 +44,7 @@ def actions(parser: ArgumentParser) -> Iterator[Action]:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """Print the script alone, unwrapped."""
+    """Print the script without wrapping."""
     console.file.write(f"{outcome['script']}\n")
 
 

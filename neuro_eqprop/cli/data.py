@@ -49,7 +49,7 @@ def run(args: Namespace) -> Json:
 
 
 def shape(numbers: list[int]) -> str:
-    """A shape as text: 1 x 28 x 28."""
+    """Format a shape, as 1 x 28 x 28."""
     return " x ".join(str(n) for n in numbers)
 
 

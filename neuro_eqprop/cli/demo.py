@@ -26,7 +26,7 @@ EVALUATED = (
     ("Lava, rate", "lava", "rate", 60),
     ("Lava, graded", "lava", "graded", 60),
 )
-"""Label, simulator, code, and samples where a simulator is slow."""
+"""Label, simulator, code, and number of samples (None for all; fewer for slow simulators)."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def options(parser: ArgumentParser) -> None:
 
 
 def log(sentence: str) -> None:
-    """Print the next step on standard error."""
+    """Print a message on standard error."""
     Console(stderr=True, highlight=False).print(f"demo: {sentence}", markup=False)
 
 

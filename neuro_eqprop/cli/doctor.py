@@ -1,4 +1,4 @@
-"""`neuro-eqprop doctor`: what is installed and works here."""
+"""`neuro-eqprop doctor`: check packages, simulators, tools and data sets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(args: Namespace) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """Print a line for each item."""
+    """Print a row for each item."""
     table = Table(show_header=False, box=None, pad_edge=False)
     for each in outcome["findings"]:
         mark = "[green]yes[/green]" if each["here"] else "[yellow]no[/yellow]"

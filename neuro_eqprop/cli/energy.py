@@ -14,6 +14,7 @@ from neuro_eqprop.cli.command import (
     Command,
     UsageError,
     deadline_option,
+    in_flags,
     offer,
     positive_float,
     positive_int,
@@ -23,16 +24,16 @@ from neuro_eqprop.cli.command import (
 from neuro_eqprop.cli.evaluate import code_options, input_option, several
 
 if TYPE_CHECKING:
-    from neuro_eqprop.energy.result import EnergyReport
+    from neuro_eqprop.energy.result import EnergyEstimate, EnergyReport
 
 SOFT_RESET = {"auto": None, "on": True, "off": False}
 MAPPINGS = ("least-energy", "fewest-cores", "balanced")
 STEPS = "1,2,4,8,16,32,64"
-"""Steps of the curve, unless given."""
+"""Default numbers of steps of `--curve`."""
 
 
 def amount_of(dimension: str) -> Callable[[str], float]:
-    """The type of an option that takes a number with a unit."""
+    """Return a parser of numbers with a unit, as the type of an option."""
     from neuro_eqprop.hardware.quantities import parse_amount
 
     def parse(text: str) -> float:
@@ -45,7 +46,7 @@ def amount_of(dimension: str) -> Callable[[str], float]:
 
 
 def engineering_options(parser: ArgumentParser) -> None:
-    """Add rate, supply, limits for tests, and further outputs."""
+    """Add sample rate, supply voltage, limits, sensitivity, Pareto front and output files."""
     add = parser.add_argument
     rate = "samples a second of a chip that is always on, as 10Hz: average power (default: none)"
     add("--rate", type=amount_of("Hz"), metavar="10Hz", help=rate)
@@ -202,7 +203,7 @@ def run(args: Namespace) -> EnergyReport:
 
 
 def write_extras(report: EnergyReport, args: Namespace) -> EnergyReport:
-    """Write the chosen CSV file, data sheets and figure, and check the limits."""
+    """Write the requested CSV file, data sheets and figure, and check the limits."""
     from neuro_eqprop.energy.csv_file import write_csv
     from neuro_eqprop.energy.datasheet import write_datasheets
 
@@ -220,7 +221,7 @@ def write_extras(report: EnergyReport, args: Namespace) -> EnergyReport:
 
 
 def given_options(args: Namespace) -> list[str]:
-    """The options of the call that are not the defaults, as on the command line."""
+    """Return the options that differ from their defaults, as on the command line."""
     parser = ArgumentParser()
     options(parser)
     arguments: list[str] = []
@@ -240,12 +241,24 @@ def given_options(args: Namespace) -> list[str]:
 
 
 def show(report: EnergyReport, console: Console) -> None:
-    """Print the report."""
-    report.show(console)
+    """Print the report, with hints that name options."""
+    replace(report, estimates=tuple(map(with_flags, report.estimates))).show(console)
+
+
+def with_flags(each: EnergyEstimate) -> EnergyEstimate:
+    """An estimate whose violated limits name options of the command: bits=1 becomes --bits 1."""
+    if each.placement is None:
+        return each
+    violations = tuple(
+        replace(violation, reason=in_flags(violation.reason, options))
+        for violation in each.placement.violations
+    )
+    placement = replace(each.placement, violations=violations)
+    return replace(each, inference=replace(each.inference, placement=placement))
 
 
 def next_step(report: EnergyReport) -> str:
-    """The page of the run, with this estimate."""
+    """Suggest the report of the run, or the list of profiles."""
     return "profiles list" if report.run is None else f"report {run_argument(report.run)}"
 
 

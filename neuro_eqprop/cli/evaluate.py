@@ -19,6 +19,7 @@ from neuro_eqprop.cli.command import (
     percent,
     positive_int,
     print_facts,
+    run_argument,
     size_option,
 )
 from neuro_eqprop.cli.executors import shard_options, shared_by
@@ -129,8 +130,8 @@ def show(outcome: Json, console: Console) -> None:
         + (f", code {outcome['code']}, {outcome['steps']} steps" if spikes else ""),
         "samples": outcome["samples"],
         "accuracy": percent(outcome["accuracy"]),
-        "rates settled in float64": f"{percent(outcome['rate_accuracy'])}, a drop of "
-        f"{100 * (outcome['rate_accuracy'] - outcome['accuracy']):.2f} points",
+        "rates settled in float64": f"{percent(outcome['rate_accuracy'])}, "
+        + change(outcome["accuracy"] - outcome["rate_accuracy"]),
         "agreement": percent(outcome["agreement"]),
         "rates": f"Pearson {pearson}, RMSE {outcome['rmse']:.4f}, "
         f"99.9 % within {outcome['p999']:.4f}",
@@ -159,6 +160,12 @@ def show(outcome: Json, console: Console) -> None:
         show_sweep(outcome["sweep"], console)
 
 
+def change(accuracy: float) -> str:
+    """A difference of accuracies in percentage points, as a gain or a drop."""
+    points = f"{100 * abs(accuracy):.2f}"
+    return f"a {'gain' if accuracy > 0 and float(points) else 'drop'} of {points} points"
+
+
 def show_sweep(rows: list[Json], console: Console) -> None:
     """Print a row for each number of steps."""
     from rich.table import Table
@@ -175,6 +182,21 @@ def show_sweep(rows: list[Json], console: Console) -> None:
     console.print(table)
 
 
+def next_step(outcome: Json) -> str | None:
+    """Rates: evaluate as spikes. Spikes: record them, or if there is a trace, estimate joules."""
+    from neuro_eqprop.experiments.run_folder import TRACES
+
+    folder, run = Path(outcome["run"]), run_argument(outcome["run"])
+    if not folder.is_dir():
+        return None  # a NIR file, which needs its data set
+    if outcome["code"] is None:
+        return f"evaluate {run} --on emulator --code graded"
+    bits = "" if outcome["bits"] is None else f" --bits {outcome['bits']}"
+    if (folder / TRACES).exists():
+        return f"energy {run} --code {outcome['code']}{bits}"
+    return f"simulate {run} --on {outcome['on']} --code {outcome['code']}{bits}"
+
+
 COMMAND = Command(
     "evaluate",
     "accuracy on the test set",
@@ -187,4 +209,5 @@ COMMAND = Command(
         "neuro-eqprop evaluate runs/digits --on brian2 --samples 20 --max-drop 0.05",
         "neuro-eqprop evaluate runs/digits --on emulator --code rate --sweep 16,32,64 --json",
     ),
+    next_step,
 )

@@ -1,4 +1,4 @@
-"""The options of executors, shared by the commands that share out their work."""
+"""Options of executors, for commands that distribute their work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def executor_options(parser: ArgumentParser) -> None:
 
 
 def executor_arguments(args: Namespace) -> Json:
-    """The arguments of `sweep`: executor, workers, scheduler, tls, slurm."""
+    """Return the arguments of `sweep`: executor, workers, scheduler, tls, slurm."""
     from neuro_eqprop.executors.dask import Tls
 
     given = [getattr(args, name) for name in TLS]
@@ -64,7 +64,7 @@ THREADS = "threads of the emulator, or processes of another simulator, that shar
 
 
 def shard_options(parser: ArgumentParser, workers: str = THREADS) -> None:
-    """Add the workers and the executor that share the samples of a simulation."""
+    """Add the workers and the executor that the samples are distributed over."""
     parser.add_argument(
         "--workers",
         type=positive_int,
@@ -76,7 +76,7 @@ def shard_options(parser: ArgumentParser, workers: str = THREADS) -> None:
 
 
 def shared_by(args: Namespace) -> Shared:
-    """The workers and the executor of the samples."""
+    """Return the workers and the executor that the samples are distributed over."""
     from neuro_eqprop.experiments.workers import Shared
 
     given = executor_arguments(args)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from neuro_eqprop.activations import HIDDEN
 from neuro_eqprop.cli.biology import biology_options, given_options
 from neuro_eqprop.cli.command import (
     Command,
@@ -19,6 +20,7 @@ from neuro_eqprop.cli.command import (
     UsageError,
     deadline_option,
     in_flags,
+    offer,
     percent,
     positive_int,
     print_facts,
@@ -34,7 +36,7 @@ STUDY_HELP = {
     "dataset": "name of a data set, see `data list`, or an .npz file",
     "model": "layered, or looped without a bound",
     "hidden": "units of each hidden layer, separated by commas",
-    "activation": "of hidden layers; code rate needs hard_sigmoid",
+    "activation": f"of hidden layers: {', '.join(HIDDEN)}; code rate needs hard_sigmoid",
     "output": "activation of the output, hard_sigmoid or linear; code rate needs the first",
     "feedback": "scale of the feedback weights of a layered network",
     "epochs": "passes over the training samples",
@@ -45,6 +47,8 @@ STUDY_HELP = {
     "nudging": "centered or positive",
 }
 """Settings of a study that have an option; `--set` reaches the others."""
+METAVARS = {"biology": "KEY=VALUE,..."}
+"""Placeholders that the type of a setting does not give."""
 BESIDE = Path()
 """Value of `--traces` without a path: the trace file of the run folder."""
 
@@ -54,6 +58,7 @@ def options(parser: ArgumentParser) -> None:
     size_option(parser)
     deadline_option(parser)
     from neuro_eqprop.backends.registry import learner_names
+    from neuro_eqprop.cli.setting_options import metavar, names_of, placeholder, shown
     from neuro_eqprop.experiments.on_chip_config import (
         OnChipConfig,
         flat_settings,
@@ -74,7 +79,8 @@ def options(parser: ArgumentParser) -> None:
     usual = flat_settings(*learning_settings({}))
     lists = {"on": ", ".join(learner_names()), "code": " or ".join(learning_codes())}
     for key, text in STUDY_HELP.items():
-        add(flag(key), metavar="VALUE", help=f"{text} (default {shown(usual[key])})")
+        words = f"{text} (default {shown(usual[key])})"
+        offer(add(flag(key), metavar=metavar(key), help=words), names_of(key))
     steps = ", ".join(
         f"{policy.steps} for {name}"
         for name in learning_codes()
@@ -90,7 +96,8 @@ def options(parser: ArgumentParser) -> None:
         if isinstance(field.default, bool):
             add(flag(key), action="store_true", default=None, help=text)
         else:
-            add(flag(key), metavar="VALUE", help=f"{text} (default {shown(field.default)})")
+            words = f"{text} (default {shown(field.default) or 'none'})"
+            add(flag(key), metavar=METAVARS.get(key) or placeholder(field.default), help=words)
     biology_options(parser)
     settings = "any setting of a study; repeatable"
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=settings)
@@ -128,11 +135,6 @@ def sample_numbers(text: str) -> tuple[int, ...]:
 def flag(key: str) -> str:
     """The option of a setting."""
     return f"--{key.replace('_', '-')}"
-
-
-def shown(value: object) -> str:
-    """A default as text for the command line."""
-    return ",".join(map(str, value)) if isinstance(value, tuple) else f"{value}"
 
 
 def settings(args: Namespace) -> dict[str, Any]:
@@ -281,7 +283,7 @@ COMMAND = Command(
     run,
     show,
     (
-        "neuro-eqprop learn --on emulator --hidden 16 --samples 200 --epochs 1 --out runs/chip",
+        "neuro-eqprop learn --on emulator --hidden 128 --epochs 2 --out runs/chip",
         "neuro-eqprop learn --code graded --bits 8 --samples 50 --epochs 1 --out runs/8bit",
     ),
     next_step,

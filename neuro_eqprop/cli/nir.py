@@ -64,7 +64,7 @@ def options(parser: ArgumentParser) -> None:
 
 
 def assumptions(args: Namespace) -> Assumptions | None:
-    """The assumptions of the options, or None."""
+    """Return the assumptions of `--assume-dt` and its companions, or None."""
     from neuro_eqprop.backends.nir.assume import Assumptions
     from neuro_eqprop.spiking.ir import Reset
 

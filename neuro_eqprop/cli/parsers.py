@@ -1,4 +1,4 @@
-"""The argument parser: help with defaults and examples, and suggestions for misspelled options."""
+"""Argument parser with defaults and examples in its help, and suggestions for typos."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ METAVARS: dict[object, str] = {
     fraction: "X",
     Path: "PATH",
 }
-"""The placeholder of a value, by the function that converts its text."""
+"""Placeholder of a value, by the type of its option."""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The sentence `did you mean ...?` with the closest known name, or an empty string."""
+    """Return "did you mean ...?" with the closest known name, or an empty string."""
     found = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean {found[0]}?" if found else ""
 
 
 def takes_value(action: Action) -> bool:
-    """Whether an option is followed by a value."""
+    """Return whether an option takes a value."""
     return bool(action.option_strings) and action.nargs != 0
 
 
 def shown(value: object) -> str:
-    """A default as the help shows it."""
+    """Format a default for the help."""
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class HelpFormatter(RawDescriptionHelpFormatter):
-    """Help that keeps the lines of the examples and states the default of every option."""
+    """Help formatter that keeps the lines of examples and adds the default of every option."""
 
     def _get_help_string(self, action: Action) -> str:
         text = action.help or ""
@@ -57,28 +57,28 @@ class HelpFormatter(RawDescriptionHelpFormatter):
 
 
 class Parser(ArgumentParser):
-    """An argument parser whose errors are one sentence, with the option that was probably meant."""
+    """Argument parser whose errors are one sentence, with a suggestion for a misspelled option."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **{"formatter_class": HelpFormatter, **settings})
-        # "-1mJ" is a value, which the type of its option refuses with a reason, and no option.
+        # Treat "-1mJ" as a value, so that the type of the option rejects it with a reason.
         self._negative_number_matcher = re.compile(r"^-\.?\d")
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The long options, as typed."""
+        """Long options, with their dashes."""
         return tuple(flag for flag in self._option_string_actions if flag.startswith("--"))
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
-        """As argparse, but an unknown option is an error before a missing argument is."""
+        """Parse as argparse does, but report an unknown option before a missing argument."""
         if self._subparsers is None:
             self.check_flags(args or ())
         return super().parse_known_args(args, namespace)
 
     def check_flags(self, arguments: Sequence[str]) -> None:
-        """Exit with a suggestion if an option is not known; the start of its name is enough."""
+        """Exit with a suggestion if an option is unknown; abbreviations are allowed."""
         for argument in arguments:
             if argument == "--":
                 return

@@ -1,4 +1,4 @@
-"""`neuro-eqprop profiles`: the chips, their quantities and sources, and how well they predict."""
+"""`neuro-eqprop profiles`: list, show, explain and validate chip profiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROLES = {
 
 
 def options(parser: ArgumentParser) -> None:
-    """Add a verb, and the name of a profile where it needs one."""
+    """Add the verb, the name of a profile, and the options of `validate`."""
     from neuro_eqprop.io.profile.load import profile_names
 
     add = parser.add_argument
@@ -53,7 +53,8 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.io.profile.describe import profile_json, profile_summary
     from neuro_eqprop.io.profile.load import (
         load_profile,
-        load_profiles,
+        name_of,
+        overrides_by_profile,
         profile_folder,
         profile_names,
     )
@@ -63,7 +64,9 @@ def run(args: Namespace) -> Json:
         return {"verb": "list", "folder": str(profile_folder()), "profiles": profiles}
     if args.name is None:
         raise UsageError(f"profiles {args.verb} needs the NAME of a profile; see `profiles list`")
-    return {"verb": args.verb, **profile_json(load_profiles([args.name], args.override)[0])}
+    name = name_of(args.name)
+    overrides = overrides_by_profile([name], args.override)[name]
+    return {"verb": args.verb, **profile_json(load_profile(args.name, overrides))}
 
 
 def validate(args: Namespace) -> Json:
@@ -113,7 +116,7 @@ def show_list(outcome: Json, console: Console) -> None:
 
 
 def show_head(outcome: Json, console: Console) -> None:
-    """Print the name, operating point and notes of a profile."""
+    """Print the title, operating point and notes of a profile."""
     console.print(f"[bold]{escape(outcome['title'])}[/bold] ({escape(outcome['file'])})")
     print_facts({k: escape(v) for k, v in outcome["operating_point"].items()}, console)
     if outcome["scenario"]:
@@ -199,7 +202,7 @@ def show_validation(outcome: Json, console: Console) -> None:
 
 
 def show_calibration(points: Iterable[Json], console: Console) -> None:
-    """Print which part of the measurements lies in each central part of the draws."""
+    """Print the fraction of measurements inside each central interval of the draws."""
     console.print("[bold]calibration[/bold]: measurements inside the central part of the draws")
     for each in points:
         bar = "█" * round(40 * each["observed"])
@@ -211,14 +214,14 @@ def show_calibration(points: Iterable[Json], console: Console) -> None:
 
 
 def range_of(case: Json) -> str:
-    """The range of a prediction."""
+    """Format the range of a prediction."""
     if case["unit"] in COUNTED:
         return f"{case['low']:,.0f} .. {case['high']:,.0f}"
     return si_range(case["low"], case["high"], case["unit"])
 
 
 def amount(value: float, unit: str) -> str:
-    """A number with an SI prefix, or a plain count."""
+    """Format a number with an SI prefix, or as a count."""
     return f"{value:,.0f}" if unit in COUNTED else si(value, unit)
 
 

@@ -1,4 +1,4 @@
-"""Messages on standard error, if it is a terminal: progress bars, the size of a trace."""
+"""Progress bars and messages on standard error, if it is a terminal."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from neuro_eqprop.traces import Plan
 
 Advance = Callable[[float, str], None]
-"""Advances a bar by an amount; the text after the count shows the latest metric, or is empty."""
+"""Advances a bar by an amount, and sets the text after the count."""
 
 
 def progress_bars() -> Progress:
-    """Progress bars on standard error with the time left; disabled if it is no terminal."""
+    """Return progress bars on standard error; disabled if it is not a terminal."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
@@ -40,7 +40,7 @@ def progress_bars() -> Progress:
 
 @contextmanager
 def bar(description: str, total: int) -> Iterator[Advance]:
-    """A progress bar with the time left."""
+    """Show a progress bar with the remaining time; yield the function that advances it."""
     with progress_bars() as progress:
         task = progress.add_task(description, total=total, text="")
 
@@ -52,14 +52,14 @@ def bar(description: str, total: int) -> Iterator[Advance]:
 
 @contextmanager
 def counted(description: str, total: int, unit: str) -> Iterator[Callable[[Any], None]]:
-    """A progress bar, as a callback that takes a number of samples or the metrics of an epoch."""
+    """Show a progress bar; yield a callback for numbers of samples or metrics of an epoch."""
     with bar(description, total) as advance:
         yield lambda done: advance(done if isinstance(done, int) else 1, unit)
 
 
 @contextmanager
 def stages() -> Iterator[Callable[[str, int, int], None]]:
-    """Progress bars of work in several stages, one bar for each."""
+    """Show one progress bar per stage; yield a callback for stage, steps done and total."""
     with progress_bars() as progress:
         tasks: dict[str, TaskID] = {}
 

@@ -1,4 +1,4 @@
-"""The page on the command line, written from the parsers."""
+"""Reference page of the command line, generated from the parsers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMON = ("json", "debug", "help")
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     top = build_parser(COMMANDS)
     summaries = (f"| [`{name}`](#{name}) | {text} |\n" for name, text in COMMANDS.items())
     parts = [INTRODUCTION, "| command | what it does |\n|---|---|\n" + "".join(summaries)]
@@ -40,16 +40,19 @@ def page() -> str:
 
 
 def below(parser: Parser) -> Iterator[tuple[str, Parser]]:
-    """The commands of a parser, or the verbs of a command."""
+    """Yield the subparsers of a parser by name."""
     for action in parser._actions:
         if isinstance(action.choices, dict):
             yield from action.choices.items()
 
 
 def section(name: str, parser: Parser) -> Iterator[str]:
-    """A command: its summary, its examples, its arguments and options, its verbs."""
+    """Yield the parts of a command: summary, examples, options, subcommands."""
     yield f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.\n"
     yield "```sh\n" + "\n".join(command(name).examples) + "\n```\n"
+    for file, content in command(name).files.items():
+        yield f"`{file}` of the examples:\n"
+        yield f"```toml\n{content}```\n"
     yield from table(parser)
     for verb, under in below(parser):
         yield f"`{name} {verb}`:\n"
@@ -57,7 +60,7 @@ def section(name: str, parser: Parser) -> Iterator[str]:
 
 
 def table(parser: Parser) -> Iterator[str]:
-    """The arguments and options of a parser, without those of every command."""
+    """Yield a table of the options of a parser, without those that all commands share."""
     formatter = HelpFormatter(parser.prog)
     rows = [
         f"| {invocation(action, formatter)} | {meaning(action, formatter)} |"
@@ -69,11 +72,11 @@ def table(parser: Parser) -> Iterator[str]:
 
 
 def invocation(action: Action, formatter: HelpFormatter) -> str:
-    """An option with the placeholder of its value, as the help shows it."""
+    """Format an option with the placeholder of its value."""
     return f"`{formatter._format_action_invocation(action)}`".replace("|", "\\|")
 
 
 def meaning(action: Action, formatter: HelpFormatter) -> str:
-    """The help of an option, with its default."""
+    """Return the help of an option, with its default."""
     text = formatter._expand_help(action)
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

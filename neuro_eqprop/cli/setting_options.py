@@ -1,4 +1,4 @@
-"""Options of the command line for settings of a study, with help derived from the settings."""
+"""Command-line options for the settings of a study, with help from their definitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neuro_eqprop.training.settings import TrainingSettings
 
 
 def add_settings(parser: ArgumentParser, types: dict[str, Callable[[str], Any]]) -> None:
-    """An option for each setting in `types`, which convert the text of the option."""
+    """Add an option for each setting in `types`, which maps settings to parsing functions."""
     for key, convert in types.items():
         flag = f"--{key.replace('_', '-')}"
         action = parser.add_argument(
@@ -27,7 +27,7 @@ def add_settings(parser: ArgumentParser, types: dict[str, Callable[[str], Any]])
 
 
 def names_of(key: str) -> tuple[str, ...]:
-    """The names that a setting takes; none if it takes no names."""
+    """Return the names that a setting takes; empty if it does not take names."""
     registries: dict[str, Iterable[str]] = {"dataset": DATASETS, "model": MODELS, "rule": RULES}
     if key in registries:
         return tuple(registries[key])
@@ -35,17 +35,21 @@ def names_of(key: str) -> tuple[str, ...]:
 
 
 def metavar(key: str) -> str:
-    """The placeholder of the value of an option."""
+    """Return the placeholder for the value of an option."""
     if key == "dataset":
         return "NAME|FILE.npz"
-    default = Study().get(key)
+    return placeholder(Study().get(key))
+
+
+def placeholder(default: object) -> str:
+    """The placeholder of a value of the type of this default."""
     if isinstance(default, tuple):
         return "N[,N...]"
     return {int: "N", float: "X"}.get(type(default), "NAME")
 
 
 def setting_help(key: str) -> str:
-    """The help text of a setting: meaning, choices, and default, in general and by model."""
+    """Return the help text of a setting: meaning, choices and defaults."""
     if key == "model":
         return f"network to train: {', '.join(MODELS)} (default {Study().model.name})"
     if key == "rule":
@@ -59,7 +63,7 @@ def setting_help(key: str) -> str:
 
 
 def field_of(key: str) -> Field[Any]:
-    """The field of a setting, of the first model or rule that has it."""
+    """Return the field of a setting, from the first model or rule that has it."""
     tables: Iterable[Any] = (
         Study,
         TrainingSettings,
@@ -70,7 +74,7 @@ def field_of(key: str) -> Field[Any]:
 
 
 def defaults(key: str) -> str:
-    """The default of a setting, and of the models for which it differs."""
+    """Return the default of a setting, and those of models that differ."""
     general = Study().flat()
     found: dict[str, list[str]] = {}
     for model in MODELS:
@@ -83,7 +87,7 @@ def defaults(key: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as text for the command line."""
+    """Format a value for the command line."""
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""The page docs/reference/settings.md, written from the registries.
+"""Generate docs/reference/settings.md from the registries.
 
 python -m neuro_eqprop.cli.settings_page > docs/reference/settings.md
 """
@@ -23,19 +23,20 @@ from neuro_eqprop.training.settings import TrainingSettings
 INTRODUCTION = """\
 # Settings
 
-The settings of a training run are stored in `study.toml`, in a table for the model, the update \
-rule and the training. `train --set`, the options of `train` and keyword arguments of \
-`neuro_eqprop.train` take them by their names, with or without the table: `epochs` or \
-`training.epochs`. A setting that the model or the rule does not have is refused. A package can \
-add models, rules and data sets through entry points of the groups `neuro_eqprop.models`, \
-`neuro_eqprop.rules` and `neuro_eqprop.datasets`.
+Every setting of a training run, with its default. [Models and learning \
+rules](../explanation/models.md) has the equations. A run stores its settings in `study.toml`, in \
+one table each for the model, the update rule and the training. `train --set`, the options of \
+`train` and the keyword arguments of `neuro_eqprop.train` use the same names, with or without the \
+table: `epochs` or `training.epochs`. A setting that the model or the rule does not have is \
+refused. A package can add models, rules and data sets through entry points of the groups \
+`neuro_eqprop.models`, `neuro_eqprop.rules` and `neuro_eqprop.datasets`.
 
 This page is generated: `python -m neuro_eqprop.cli.settings_page > docs/reference/settings.md`.
 """
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     top = {key: field for key, field in settings_of(Study).items() if key in TOP}
     nudgings = ((f"`{n.value}`", n.label) for n in Nudging)
     parts = [
@@ -59,12 +60,12 @@ def page() -> str:
 
 
 def built_in(registry: Registry[Any]) -> list[str]:
-    """The names of a registry without those of plug-ins."""
+    """Return the names of a registry, without those of plug-ins."""
     return list(registry.built_in)
 
 
 def tables_of(kinds: Mapping[str, type[Any]]) -> Iterable[str]:
-    """A table of settings for each group of names that have the same settings and defaults."""
+    """Yield a table for each group of names with the same settings and defaults."""
     groups: dict[str, list[str]] = {}
     for name, kind in kinds.items():
         groups.setdefault(settings_table(settings_of(kind)), []).append(name)
@@ -74,19 +75,19 @@ def tables_of(kinds: Mapping[str, type[Any]]) -> Iterable[str]:
 
 
 def settings_table(settings: Mapping[str, Field[Any]]) -> str:
-    """Name, default and meaning of settings."""
+    """Return a table of settings with their defaults and meanings."""
     rows = ((f"`{key}`", default_cell(field), meaning(field)) for key, field in settings.items())
     return table(("setting", "default", "meaning"), rows)
 
 
 def default_cell(field: Field[Any]) -> str:
-    """The default of a setting."""
+    """Format the default of a setting."""
     text = shown(default_of(field))
     return f"`{text.lower() if text in ('True', 'False') else text}`" if text else "-"
 
 
 def meaning(field: Field[Any]) -> str:
-    """The help text of a setting, with its choices and the setting that it belongs to."""
+    """Return the help text of a setting, with its choices and the values that it requires."""
     stated = facts(field)
     choices = [f"`{name}`" for name in stated.choices or () if name]
     text = stated.help + (f": {', '.join(choices)}" if choices else "")
@@ -94,7 +95,7 @@ def meaning(field: Field[Any]) -> str:
 
 
 def rule_row(name: str) -> tuple[str, str, str]:
-    """A rule, its label, and the nudgings that it supports."""
+    """Return the row of a rule: name, label and supported nudgings."""
     rule = RULES[name]
     label = f"baseline: {rule.label}" if rule.baseline else rule.label
     return (
@@ -105,7 +106,7 @@ def rule_row(name: str) -> tuple[str, str, str]:
 
 
 def activation_table() -> str:
-    """The activations, the layers that take them, and the spikes that render them."""
+    """Return a table of activations, their layers and their spiking neurons."""
     rows = []
     for name, info in ACTIVATIONS.items():
         layers = " and ".join(key for key in ("hidden", "output") if getattr(info, key))
@@ -115,7 +116,7 @@ def activation_table() -> str:
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table in Markdown."""
+    """Format a Markdown table."""
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
 

@@ -1,9 +1,9 @@
-"""SIGTERM and SIGINT end a command within seconds, whatever it is doing.
+"""Signal handling: SIGTERM and SIGINT end a command within seconds.
 
 Both raise an exception in the main thread, so that files are closed and the state to resume from is
-kept; compiled loops of the simulators return for it. Where that does not end the command, since a
-library hangs or swallows the exception, a second thread ends the process; what is on the disk can
-be resumed then too. The same happens after a deadline.
+kept; compiled loops of the simulators return early. If the command does not end, because a library
+hangs or swallows the exception, a second thread ends the process; the run can still be resumed. A
+deadline is handled in the same way.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from types import FrameType
 from neuro_eqprop import deadlines
 
 GRACE = 4.0
-"""Seconds after a signal before the process is ended."""
+"""Seconds between a signal and the forced end of the process."""
 LABELS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class TerminatedError(KeyboardInterrupt):
-    """The process received SIGTERM; handled wherever an interrupt is."""
+    """The process received SIGTERM; a KeyboardInterrupt, so that the same handlers catch it."""
 
 
 def raise_terminated(number: int, frame: FrameType | None) -> None:
-    """Signal handler of SIGTERM."""
+    """Handle SIGTERM: raise `TerminatedError`."""
     raise TerminatedError
 
 
@@ -43,7 +43,7 @@ def exit_code(error: KeyboardInterrupt) -> int:
 
 @contextmanager
 def ending_by_signals(grace: float = GRACE) -> Iterator[None]:
-    """A context in which SIGTERM raises `TerminatedError`, and both signals end within `grace`."""
+    """Raise `TerminatedError` on SIGTERM, and end the process `grace` seconds after a signal."""
     if current_thread() is not main_thread() or os.name != "posix":
         yield
         return
@@ -66,7 +66,7 @@ def ending_by_signals(grace: float = GRACE) -> Iterator[None]:
         signal.set_wakeup_fd(woken)
         if before == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, before)
-        os.close(start)  # the thread reads the end of the pipe, and ends
+        os.close(start)  # ends the thread, which reads from the pipe
         thread.join(1.0)
 
 
@@ -86,12 +86,12 @@ def end_after_signal(end: int, over: Event, grace: float) -> None:
 
 
 def end_at_deadline(sentence: str) -> None:
-    """End a process whose simulator does not come back from a deadline."""
+    """End a process whose simulator does not return after a deadline."""
     end_process(f"neuro-eqprop: {sentence.replace('`deadline`', '--deadline')}", 1)
 
 
 def end_process(sentence: str, code: int) -> None:
-    """Write a sentence to standard error, and end the process at once."""
+    """Write a message to standard error, and end the process immediately."""
     with suppress(OSError):
         os.write(2, f"{sentence}\n".encode())
     os._exit(code)

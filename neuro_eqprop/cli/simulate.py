@@ -85,7 +85,7 @@ def show(outcome: Json, console: Console) -> None:
     """Print the result."""
     rows = {
         "on": outcome["on"],
-        "phases": f"{', '.join(outcome['phases'])}, {outcome['steps']} steps each",
+        "phases": phases(outcome["phases"], outcome["steps"]),
         "samples": outcome["samples"],
         "recorded": ", ".join(outcome["recorded"]),
         "traces": f"{outcome['traces']} ({outcome['bytes'] / 1e6:.2f} MB)",
@@ -94,6 +94,13 @@ def show(outcome: Json, console: Console) -> None:
     for warning in outcome["warnings"]:
         rows["warning"] = warning
     print_facts(rows, console)
+
+
+def phases(names: list[str], steps: int) -> str:
+    """The phases and their steps."""
+    if len(names) == 1:
+        return f"{names[0]} phase, {steps} steps"
+    return f"{', '.join(names)}, {steps} steps each"
 
 
 def next_step(outcome: Json) -> str:

@@ -19,11 +19,21 @@ from neuro_eqprop.cli.command import (
 )
 from neuro_eqprop.cli.executors import executor_arguments, executor_options
 
+EXAMPLE = """\
+[settings]            # of every training
+epochs = 2
+validation = 0.1      # part of the training samples that the best cell is chosen by
+
+[axes]                # what varies: every combination is trained
+hidden = [[16], [32]]
+seed = [0, 1]
+"""
+
 
 def options(parser: ArgumentParser) -> None:
     """Add the sweep, the folder and the executor."""
     add = parser.add_argument
-    add("sweep", type=Path, metavar="SWEEP.toml", help="what varies; see docs/how-to/sweep.md")
+    add("sweep", type=Path, metavar="SWEEP.toml", help="settings and what varies; see below")
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the results")
     executor_options(parser)
     cores = min(4, os.cpu_count() or 1)
@@ -103,4 +113,5 @@ COMMAND = Command(
     show,
     ("neuro-eqprop sweep sweep.toml --out runs/sweep --workers 2",),
     next_step,
+    {"sweep.toml": EXAMPLE},
 )

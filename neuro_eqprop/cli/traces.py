@@ -1,4 +1,4 @@
-"""`neuro-eqprop traces show FILE.h5`, `traces watch`, `traces export`: read, follow, convert."""
+"""`neuro-eqprop traces`: show, watch and export trace files."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run(args: Namespace) -> Json:
 
 @contextmanager
 def web_view(args: Namespace) -> Iterator[None]:
-    """A context in which a browser can follow the trace, if `--web` is given."""
+    """Serve a live view of the trace in a context, if `--web` is given."""
     if not args.web:
         yield
         return
@@ -83,7 +83,7 @@ def web_view(args: Namespace) -> Iterator[None]:
         try:
             yield
             if sys.stderr.isatty():
-                # Otherwise the page of a short or finished run is gone before anybody opens it.
+                # Keep serving, so that the page of a short or finished run can be opened.
                 sys.stderr.write("the page stays until you press Ctrl-C\n")
                 with suppress(KeyboardInterrupt):
                     Event().wait()
@@ -142,12 +142,12 @@ def watch(path: Path, *, patience: float) -> None:
 
 
 def epochs_of(trace: Trace) -> int:
-    """Number of finished training epochs."""
+    """Return the number of finished training epochs."""
     return len(trace.epochs.get("epoch", ()))
 
 
 def time_left(seen: Progress, pace: float, waited: float) -> float | None:
-    """Estimated seconds left: by epochs for a training, otherwise by samples."""
+    """Estimate the remaining seconds, from epochs for a training, otherwise from samples."""
     done = epochs_of(seen.trace)
     if seen.epochs:
         each = float(np.mean(seen.trace.epochs["seconds"][-5:])) if done else None
@@ -156,9 +156,9 @@ def time_left(seen: Progress, pace: float, waited: float) -> float | None:
 
 
 def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]:
-    """Lines of the live view: progress, metrics, and the rates of the last samples.
+    """Return the lines of the live view: progress, metrics, and rates of the last samples.
 
-    `pace` is in samples per second; `waited` is the time in seconds since the last sample.
+    `pace` is in samples per second; `waited` is the time since the last sample in seconds.
     """
     from neuro_eqprop.analysis.trace_summary import parts, population_summaries
 
@@ -188,7 +188,7 @@ def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]
 
 
 def sparkline(values: list[float | None]) -> str:
-    """Bars scaled from the lowest to the highest value; a space for None."""
+    """Draw bars scaled from the lowest to the highest value; None is a space."""
     known = [value for value in values if value is not None]
     if not known:
         return ""

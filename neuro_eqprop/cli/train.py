@@ -1,4 +1,4 @@
-"""`neuro-eqprop train`: a rate network, trained by equilibrium propagation."""
+"""`neuro-eqprop train`: train a rate network by equilibrium propagation."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "patience": positive_int,
     "device": str,
 }
-"""Settings of a study that have an option, and how its text is parsed; `--set` reaches the rest."""
+"""Settings with their own option, and the type of its value; `--set` takes the others."""
 SETTINGS = tuple(TYPES)
 
 
 BESIDE = Path()
-"""Value of `--traces` without a path: the trace file of the run folder."""
+"""Value of `--traces` without a path, for the trace file of the run folder."""
 
 
 def options(parser: ArgumentParser) -> None:
-    """The options of `train`."""
+    """Add the options of `train`."""
     size_option(parser)
     from neuro_eqprop.cli.setting_options import add_settings
 
@@ -87,7 +87,7 @@ def options(parser: ArgumentParser) -> None:
 
 
 def changes(args: Namespace) -> dict[str, object]:
-    """The settings that the command line sets."""
+    """Return the settings given on the command line."""
     given = vars(args)
     named = {key: given[key] for key in SETTINGS if given.get(key) is not None}
     for pair in args.set:
@@ -96,13 +96,13 @@ def changes(args: Namespace) -> dict[str, object]:
             raise ValueError(f"--set takes KEY=VALUE, not {pair!r}")
         named[key] = value
     if str(named.get("dataset", "")).endswith(".npz"):
-        # A run may be opened from another working folder.
+        # The run may be opened from another working directory.
         named["dataset"] = str(Path(str(named["dataset"])).resolve())
     return named
 
 
 def study_of(args: Namespace) -> Study:
-    """The settings of the study file, or of the run to resume, changed by the options."""
+    """Return the settings of the study file or the run to resume, changed by the options."""
     from neuro_eqprop.experiments import config
     from neuro_eqprop.experiments.run_folder import STUDY, check_begun
 
@@ -137,7 +137,7 @@ def run(args: Namespace) -> Json:
         def on_batch(part: float, right: float) -> None:
             advance(part, f"epochs, {shown or f'train {percent(right)}'}")
 
-        warnings.simplefilter("ignore", TrainingWarning)  # it is the failure of the outcome
+        warnings.simplefilter("ignore", TrainingWarning)  # reported as the failure of the outcome
         model = train(
             study,
             out=args.out,
@@ -186,7 +186,7 @@ def show(outcome: Json, console: Console) -> None:
 
 
 def next_step(outcome: Json) -> str:
-    """Evaluate the run as spikes."""
+    """Suggest to evaluate the run as spikes."""
     return f"evaluate {run_argument(outcome['run'])} --on emulator --code graded"
 
 

@@ -1,4 +1,4 @@
-"""`neuro-eqprop translate`: a run as a NIR file, a Lava package or a netx file."""
+"""`neuro-eqprop translate`: export a run to a NIR file, a Lava package or a netx file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from neuro_eqprop.spiking.codes import CODES
 
 
 def options(parser: ArgumentParser) -> None:
-    """Add the run and the file."""
+    """Add the options of `translate`."""
     add = parser.add_argument
     add("run", type=Path, metavar="RUN", help="a run folder")
     out = "file to write, or with --to lava the folder"
@@ -30,14 +30,14 @@ def options(parser: ArgumentParser) -> None:
         "--to",
         choices=FORMATS,
         default="nir",
-        help="nir: a NIR file; lava: a package that needs lava-nc alone; netx: lava-dl's file "
+        help="nir: a NIR file; lava: a package that needs only lava-nc; netx: a file for lava-dl "
         "(default: nir)",
     )
     codes = f"spike code: {', '.join(CODES)} (default: rate; graded for lava and netx)"
     offer(add("--code", metavar="CODE", help=codes), CODES)
     add("--bits", type=positive_int, help=BITS_HELP)
     add("--nudged", action="store_true", help="with the synapses of the nudge (nir)")
-    neurons = "exact: our processes; stock: Lava's own alone (with --to lava)"
+    neurons = "exact: processes of neuro_eqprop; stock: only those of Lava (with --to lava)"
     add("--neurons", default="exact", metavar="exact|stock", help=neurons)
     add(
         "--steps",

@@ -24,21 +24,22 @@ from neuro_eqprop.data.info import DatasetInfo
 
 PACKAGE, EXTRA = "gymnasium", "control"
 TRAIN, TEST = 8000, 2000
+"""Default numbers of training and test samples."""
 STRAY = 0.1
-"""Probability of a random action in place of the expert's, which stays the label: this covers more
-states than those that the expert visits."""
+"""Probability of a random action, so that more states occur than the expert visits; the label stays
+the expert's action."""
 
 GRAVITY = 9.8
 ENOUGH = 15.0
 """Energy above which the expert of Acrobot applies no torque."""
 
 Policy = Callable[[Array], int]
-"""The action for an observation of the environment."""
+"""Maps an observation of the environment to an action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An environment of gymnasium and an expert for it."""
+    """A gymnasium environment and its expert."""
 
     environment: str
     expert: Policy
@@ -47,12 +48,12 @@ class Task:
 
 
 def balance(state: Array) -> int:
-    """The expert of CartPole."""
+    """Return the expert's action in CartPole."""
     return int(state @ np.array([1.0, 2.0, 35.0, 10.0]) > 0.0)
 
 
 def energy(state: Array) -> float:
-    """The energy of Acrobot's arm from (cos a1, sin a1, cos a2, sin a2, w1, w2)."""
+    """Return the energy of Acrobot in a state (cos a1, sin a1, cos a2, sin a2, w1, w2)."""
     cos1, sin1, cos2, sin2, speed1, speed2 = (float(value) for value in state)
     d11, d12, d22 = 3.5 + cos2, 1.25 + cos2 / 2, 1.25
     moving = (d11 * speed1**2 + 2 * d12 * speed1 * speed2 + d22 * speed2**2) / 2
@@ -60,7 +61,7 @@ def energy(state: Array) -> float:
 
 
 def swing(state: Array) -> int:
-    """The expert of Acrobot: actions 0, 1, 2 are the torques -1, 0, 1."""
+    """Return the expert's action in Acrobot: 0, 1, 2 are the torques -1, 0, 1."""
     if energy(state) > ENOUGH:
         return 1
     return 0 if state[4] > 0.0 else 2
@@ -73,7 +74,7 @@ TASKS = {
 
 
 def environment(name: str) -> Any:  # noqa: ANN401
-    """The environment of a task; gymnasium must be installed."""
+    """Make the environment of a task; gymnasium must be installed."""
     if name not in TASKS:
         raise UnknownNameError("task", name, TASKS)
     try:
@@ -87,7 +88,10 @@ def environment(name: str) -> Any:  # noqa: ANN401
 
 
 def episode(world: Any, act: Policy, rng: np.random.Generator, stray: float) -> tuple[Any, ...]:  # noqa: ANN401
-    """States, the actions chosen in them, and the return of one episode."""
+    """Return the states, the chosen actions and the return of one episode.
+
+    With probability `stray`, a random action is taken instead of the chosen one.
+    """
     state, _ = world.reset(seed=int(rng.integers(2**31)))
     states, chosen, total, over = [], [], 0.0, False
     while not over:
@@ -103,7 +107,7 @@ def episode(world: Any, act: Policy, rng: np.random.Generator, stray: float) -> 
 
 
 def demonstrate(name: str, samples: int, rng: np.random.Generator) -> tuple[Array, Ints]:
-    """States of complete episodes, the last one cut, and the expert's actions in them."""
+    """Return states (samples, features) of episodes, and the expert's actions (samples,)."""
     states: list[Array] = []
     actions: list[int] = []
     world = environment(name)
@@ -118,9 +122,24 @@ def demonstrate(name: str, samples: int, rng: np.random.Generator) -> tuple[Arra
 def load_behaviour_cloning(
     name: str, *, samples: int = TRAIN, test: int = TEST, seed: int = 0
 ) -> Dataset:
-    """States, standardised by the mean and spread of the training states, and the expert's actions.
+    """Generate states of an environment, labelled with the actions of an expert.
 
-    Training and test states are of different episodes.
+    Features are standardised by the mean and standard deviation of the training states. Training
+    and test states are of different episodes.
+
+    Parameters
+    ----------
+    name : {"cartpole-bc", "acrobot-bc"}
+        Task.
+    samples, test : int
+        Numbers of training and test samples.
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    Dataset
+        States (samples, features) and actions as classes.
     """
     if min(samples, test) < 1:
         raise DataError(f"{name!r} needs at least one training sample and one test sample")
@@ -132,7 +151,24 @@ def load_behaviour_cloning(
 
 
 def returns(name: str, act: Policy, *, episodes: int, seed: int) -> Array:
-    """The return of each episode in which `act` chooses every action."""
+    """Return the returns of a policy (episodes,).
+
+    Parameters
+    ----------
+    name : {"cartpole-bc", "acrobot-bc"}
+        Task.
+    act : callable
+        Maps an observation (features,) to an action.
+    episodes : int
+        Number of episodes.
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    array (episodes,)
+        Sum of the rewards of each episode.
+    """
     rng, world = np.random.default_rng(seed), environment(name)
     found = [episode(world, act, rng, 0.0)[2] for _ in range(episodes)]
     world.close()
@@ -140,7 +176,7 @@ def returns(name: str, act: Policy, *, episodes: int, seed: int) -> Array:
 
 
 def task_info(name: str, what: str) -> DatasetInfo:
-    """The data set of a task."""
+    """Return the registry entry of a task."""
     task = TASKS[name]
     return DatasetInfo(
         name,

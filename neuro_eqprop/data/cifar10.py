@@ -1,4 +1,4 @@
-"""CIFAR-10 in its binary version: records of a label and three colour planes."""
+"""CIFAR-10, binary version: records of a label and three colour planes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ NAME, ARCHIVE = "cifar10", "cifar-10-binary.tar.gz"
 TRAIN = tuple(f"data_batch_{n}.bin" for n in range(1, 6))
 TEST = ("test_batch.bin",)
 FILES = (ARCHIVE, TRAIN[0], f"cifar-10-batches-bin/{TRAIN[0]}")
-"""A folder with one of these holds the data set: as the downloaded archive, or unpacked."""
+"""Files by which the folder of the data set is found, packed or unpacked."""
 SHAPE, CLASSES = (3, 32, 32), 10
 RECORD = 1 + 3 * 32 * 32
+"""Size of a record in bytes."""
 LARGEST = 10000 * RECORD
-"""Bytes of one record file."""
+"""Size of one record file in bytes."""
 ORIGINAL = "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"
 """SHA-256 of the original test records."""
 COPIES = {
@@ -36,13 +37,19 @@ COPIES = {
         "test_batch.bin": "27510dceb090e887f9424124a1302375eea207f1debd1501081084547e6b732a",
     }
 }
-"""Files whose images went through JPEG, in another order than the original."""
+"""SHA-256 of known copies, whose images are JPEG-compressed and in another order."""
 MOST_UNPACKED = 8 * LARGEST
-"""Bytes of the archive without compression, with room for its small files."""
+"""Most bytes of the uncompressed archive, with room for its small files."""
 
 
 def load_cifar10() -> Dataset:
-    """60 000 colour images of 32 x 32 pixels, 10 000 of them as test samples; about 180 MB."""
+    """Load 60 000 colour images of 32 x 32 pixels, 10 000 of them as test samples.
+
+    Returns
+    -------
+    Dataset
+        Pixels (samples, 3072) in 0..1, stored as bytes (180 MB); shape (3, 32, 32), 10 classes.
+    """
     folder = find_any(NAME, FILES)
     if folder is None:
         raise not_here(NAME, f"binary version ({ARCHIVE}, packed or not)")
@@ -55,7 +62,7 @@ def load_cifar10() -> Dataset:
 
 
 def copy_note(test: bytes) -> str:
-    """Name of the copy that the test records are of; empty for the original and for small files."""
+    """Return the name of the copy that test records belong to; empty for the original."""
     found = hashlib.sha256(test).hexdigest()
     if found == ORIGINAL or len(test) < LARGEST:
         return ""
@@ -64,11 +71,9 @@ def copy_note(test: bytes) -> str:
 
 
 def from_archive(path: Path) -> dict[str, bytes]:
-    """The record files in the archive, which is not unpacked to disk."""
+    """Read the record files from the archive, without unpacking it to disk."""
     found: dict[str, bytes] = {}
-    file_size(
-        path, DataError, empty=False
-    )  # a pipe is an error here, and would be waited for below
+    file_size(path, DataError, empty=False)  # raises for a pipe, on which reading would block
     try:
         with gzip.open(path) as unpacked:
             packed = BoundedReader(unpacked, MOST_UNPACKED, path, DataError)
@@ -91,7 +96,7 @@ def from_archive(path: Path) -> dict[str, bytes]:
 
 
 def from_folder(folder: Path) -> dict[str, bytes]:
-    """The unpacked record files."""
+    """Read the unpacked record files."""
     inner = folder / "cifar-10-batches-bin"
     place = inner if inner.is_dir() else folder
     try:
@@ -101,14 +106,14 @@ def from_folder(folder: Path) -> dict[str, bytes]:
 
 
 def records(raw: bytes, where: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Rows of a label and the values of red, green and blue."""
+    """Return records (samples, 3073): a label and the red, green and blue planes."""
     if not raw or len(raw) % RECORD or len(raw) > LARGEST:
         raise DataError(f"{where} has {len(raw)} bytes, not a multiple of the record size {RECORD}")
     return np.frombuffer(raw, np.uint8).reshape(-1, RECORD)
 
 
 def split(rows: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> Split:
-    """Images and labels of records."""
+    """Split records into images and labels."""
     return Split(np.ascontiguousarray(rows[:, 1:]), rows[:, 0].astype(np.int64))
 
 

@@ -14,11 +14,11 @@ from neuro_eqprop.arrays import Array, Ints, Named, Shape
 from neuro_eqprop.html import html_table
 
 LARGEST_BYTE = 255.0
-"""The byte value of one."""
+"""Byte value that corresponds to 1.0."""
 
 
 class DataError(ValueError):
-    """A data set is missing or invalid; the message says what to do."""
+    """A data set is missing or invalid; the message says how to fix it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False, eq=False)
@@ -28,19 +28,19 @@ class Split:
     Parameters
     ----------
     x : array (samples, features)
-        The samples; images lie in 0..1. Bytes are kept as bytes, which take an eighth of the
-        memory, and are divided by 255 where they are read.
+        Samples. Bytes are stored as bytes, an eighth of the memory of floats, and divided by 255
+        when `x` is read.
     y : array of int (samples,)
-        Their class numbers.
+        Class numbers.
 
     Attributes
     ----------
     x : array of float (samples, features)
-        The samples; of bytes a new array, so take few rows first: `split.take(rows).x`.
+        Samples. For bytes, each access makes a new array: use `split.take(rows).x` for a few rows.
     y : array of int (samples,)
-        Their class numbers.
+        Class numbers.
     stored : array (samples, features)
-        The samples as stored: floats, or bytes.
+        Samples as stored: floats or bytes.
 
     Examples
     --------
@@ -58,12 +58,12 @@ class Split:
 
     @property
     def x(self) -> Array:
-        """The samples as floats."""
+        """Samples as floats (samples, features)."""
         return self.stored / LARGEST_BYTE if self.in_bytes else self.stored
 
     @property
     def in_bytes(self) -> bool:
-        """Whether the samples are kept as bytes."""
+        """Whether the samples are stored as bytes."""
         return self.stored.dtype == np.uint8
 
     def __len__(self) -> int:
@@ -73,45 +73,67 @@ class Split:
         return f"Split({len(self)} samples of {self.stored.shape[-1]} features)"
 
     def take(self, rows: Ints | slice) -> Split:
-        """The samples of these rows."""
+        """Return the split with these rows.
+
+        Parameters
+        ----------
+        rows : array of int or slice
+            Indices of samples.
+
+        Returns
+        -------
+        Split
+            The selected samples.
+        """
         return Split(self.stored[rows], self.y[rows])
 
     def parts(self, at_once: int = 1000) -> Iterator[Split]:
-        """The split in parts of `at_once` samples, to limit the memory."""
+        """Iterate over parts of at most `at_once` samples, to limit memory.
+
+        Parameters
+        ----------
+        at_once : int
+            Samples of a part.
+
+        Yields
+        ------
+        Split
+            The next samples.
+        """
         for start in range(0, len(self), at_once):
             yield self.take(slice(start, start + at_once))
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class Dataset:
-    """Samples to train on and samples to test with.
+    """Labelled training and test samples.
 
     Parameters
     ----------
     x_train : array (samples, features) or (samples, *shape)
         Training samples, scaled to about -1 to 1.
     y_train : array (samples,)
-        Their classes: integers or text. Labels other than 0..n-1 are renumbered in sorted order.
+        Class labels, integers or strings. Labels other than 0..n-1 are renumbered in sorted order.
     x_test, y_test : arrays, optional
-        Test samples; without them a seeded, stratified fifth of the training samples.
+        Test samples and labels; default: a seeded, stratified fifth of the training samples.
     name : str
-        A name for messages.
+        Name of the data set.
     vocabulary : int
-        The number of token ids, if samples are rows of ids (tokens,); id 0 is padding.
+        Number of token ids if samples are rows of ids (tokens,), 0 otherwise; id 0 is padding.
 
     Attributes
     ----------
     train, test, validation : Split
         Samples `x` (samples, features) and class numbers `y` (samples,); validation may be None.
     classes : int
-        The number of classes.
+        Number of classes.
     shape : tuple of int
-        The shape of a sample before it was flattened: (channels, height, width) of an image,
-        (tokens, width) of a sequence, (features,) of a vector.
+        Shape of a sample before flattening: (channels, height, width) of an image, (tokens, width)
+        of a sequence, (features,) of a vector.
     note : str
-        Remarks on the data: labels that were renumbered, an unusual scale, a copy of the files.
+        Remarks on the data, for example renumbered labels or an unusual scale.
     vocabulary : int
-        The number of token ids if samples are rows of ids, 0 otherwise; id 0 is padding.
+        Number of token ids if samples are rows of ids, 0 otherwise; id 0 is padding.
 
     Examples
     --------
@@ -163,7 +185,28 @@ class Dataset:
         note: str = "",
         vocabulary: int = 0,
     ) -> Dataset:
-        """A data set of splits whose samples are rows and whose classes are numbered from 0."""
+        """Make a data set from splits.
+
+        Parameters
+        ----------
+        name : str
+            Name of the data set.
+        train, test, validation : Split
+            Samples (samples, features), with classes numbered from 0; validation is optional.
+        classes : int
+            Number of classes.
+        shape : tuple of int
+            Shape of a sample; empty for (features,).
+        note : str
+            Remarks on the data.
+        vocabulary : int
+            Number of token ids if samples are rows of ids, 0 otherwise.
+
+        Returns
+        -------
+        Dataset
+            The checked data set.
+        """
         made = cls.__new__(cls)
         made._fill(name, train, test, classes, shape, note, validation, vocabulary)
         return made
@@ -209,21 +252,21 @@ class Dataset:
 
     @property
     def parts(self) -> dict[str, Split]:
-        """The splits by name."""
+        """Splits by name."""
         held = {} if self.validation is None else {"validation": self.validation}
         return Named("split", {"train": self.train, "test": self.test} | held)
 
     @property
     def features(self) -> int:
-        """The number of features of a sample."""
+        """Number of features of a sample."""
         return int(self.train.stored.shape[1])
 
 
 def check(split: Split, where: str, classes: int) -> None:
-    """Raise DataError unless samples fit their labels, are finite and of a known class."""
+    """Raise DataError unless samples match their labels, are finite, and labels are in range."""
     x = split.stored
     if not len(x) and not len(split.y):
-        raise DataError(f"{where}: there are no samples, and at least one is needed")
+        raise DataError(f"{where}: there are no samples; at least one is needed")
     if x.ndim != 2 or split.y.shape != (len(x),):
         raise DataError(f"{where}: x {x.shape} and y {split.y.shape} do not match")
     if not split.in_bytes and not np.isfinite(x).all():
@@ -241,12 +284,12 @@ def check_ids(split: Split, where: str, vocabulary: int) -> None:
 
 
 def one_hot(y: Ints, classes: int) -> Array:
-    """One-hot targets (samples, classes)."""
+    """Return one-hot targets (samples, classes)."""
     return np.asarray(np.eye(classes)[y])
 
 
 def batches(split: Split, size: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """The rows of each batch, in an order drawn from `rng`; the last may be smaller."""
+    """Yield the indices of each batch, in random order; the last batch may be smaller."""
     order = rng.permutation(len(split))
     for start in range(0, len(order), size):
         yield order[start : start + size]

@@ -1,4 +1,4 @@
-"""The handwritten digits of scikit-learn, which need no download."""
+"""Handwritten digits of scikit-learn, which need no download."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ from neuro_eqprop.data.info import EMBEDDED, DatasetInfo
 SPLIT = Path(__file__).with_name("digits_split.txt")
 """The samples in the order of train_test_split(test_size=360, stratify=y, random_state=0)."""
 TEST = 360
+"""Number of test samples."""
 
 
 def load_digits() -> Dataset:
-    """The 1797 digits of 8 x 8 pixels in scikit-learn, 360 of them as test samples.
+    """Load the 1797 digits of 8 x 8 pixels of scikit-learn, 360 of them as test samples.
 
     The file of scikit-learn is read directly, since importing scikit-learn takes a second.
+
+    Returns
+    -------
+    Dataset
+        Pixels (samples, 64) in 0..1; shape (1, 8, 8), 10 classes.
     """
     table, order = read_digits(), np.array(SPLIT.read_text().split(), dtype=np.int64)
     train, test = (
@@ -31,14 +37,14 @@ def load_digits() -> Dataset:
 
 
 def read_digits() -> Array:
-    """The table of scikit-learn: a row of 64 pixels in 0..16 and the class of each digit."""
+    """Return scikit-learn's table (samples, 65): 64 pixels in 0..16 and the class."""
     spec = find_spec("sklearn")
     for folder in spec.submodule_search_locations or () if spec else ():
         path = Path(folder) / "datasets" / "data" / "digits.csv.gz"
         if path.is_file():
             with gzip.open(path, "rt", encoding="ascii") as file:
                 return np.loadtxt(file, delimiter=",")
-    from sklearn.datasets import load_digits  # it may keep the file elsewhere in later versions
+    from sklearn.datasets import load_digits  # if a later version stores the file elsewhere
 
     x, y = load_digits(return_X_y=True)
     return np.column_stack([x, y])

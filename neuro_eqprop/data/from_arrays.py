@@ -1,4 +1,4 @@
-"""Arrays of samples and labels as splits: checked, flattened, classes numbered from 0."""
+"""Convert arrays to splits: check and flatten samples, number classes from 0."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TEST_PART, SEED = 0.2, 0
 """Fraction and seed of the test split of a file without test samples."""
 
 USUAL = 10.0
-"""Values above this are mentioned in the note: networks expect about -1 to 1."""
+"""Absolute value above which the note advises scaling; networks expect about -1 to 1."""
 
 LARGEST = float(np.sqrt(np.finfo(np.float32).max))
-"""Squares of larger values overflow in float32, the precision of training."""
+"""Largest value whose square is finite in float32, the precision of training."""
 
 INT64 = np.iinfo(np.int64)
 
@@ -27,9 +27,9 @@ Given = tuple[npt.ArrayLike | None, npt.ArrayLike | None]
 
 
 def split_arrays(train: Given, test: Given, name: str) -> tuple[Split, Split, int, Shape, str]:
-    """Training and test split, number of classes, shape of a sample, and a note.
+    """Return training split, test split, number of classes, shape of a sample, and a note.
 
-    Without test arrays a seeded, stratified fifth of the training samples is the test.
+    Without test arrays, a seeded, stratified fifth of the training samples is the test split.
     """
     given_x, given_y = np.asarray(train[0]), np.asarray(train[1])
     x, y = numbers(given_x, f"x of {name!r}"), labels(given_y, f"y of {name!r}")
@@ -63,7 +63,7 @@ def split_arrays(train: Given, test: Given, name: str) -> tuple[Split, Split, in
 
 
 def numbers(x: npt.NDArray[Any], where: str) -> Array:
-    """Samples as rows of floats."""
+    """Return samples as floats (samples, features)."""
     if x.ndim < 2 or not x.size:
         raise DataError(f"{where} has shape {x.shape}; it needs (samples, features) or more axes")
     if x.dtype.kind not in "fiub":
@@ -79,7 +79,7 @@ def numbers(x: npt.NDArray[Any], where: str) -> Array:
 
 
 def labels(y: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
-    """Labels as integers or strings (samples,)."""
+    """Return labels as integers or strings (samples,)."""
     if y.ndim != 1:
         raise DataError(f"{where} has shape {y.shape}; it needs one label a sample: (samples,)")
     if y.dtype.kind not in "iubUS":
@@ -93,14 +93,14 @@ def labels(y: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
 
 
 def recast(y: npt.NDArray[Any]) -> str:
-    """How to convert labels of another type."""
+    """Return how to convert labels of another type."""
     if y.dtype.kind == "f" and np.array_equal(y, np.round(y)):
         return "save it as y.astype(int)"
     return "give each class a number, as np.unique(y, return_inverse=True)[1] does"
 
 
 def renumber(y: npt.NDArray[Any], known: npt.NDArray[Any], where: str) -> Ints:
-    """The index of each label among the known ones."""
+    """Return the index of each label in `known`."""
     strange = np.setdiff1d(y, known)
     if strange.size:
         raise DataError(f"{where} holds label {strange[0]!s}, which no training sample has")
@@ -108,7 +108,7 @@ def renumber(y: npt.NDArray[Any], known: npt.NDArray[Any], where: str) -> Ints:
 
 
 def note_on(known: npt.NDArray[Any], x: Array) -> str:
-    """A note for the user on labels and scale."""
+    """Return a note on labels and scale."""
     notes = []
     if known.dtype.kind in "US" or not np.array_equal(known, np.arange(len(known))):
         names = [str(label) for label in known[:10]] + (["..."] if len(known) > 10 else [])
@@ -121,7 +121,7 @@ def note_on(known: npt.NDArray[Any], x: Array) -> str:
 
 
 def divide(whole: Split, name: str) -> tuple[Split, Split]:
-    """A training and a test split."""
+    """Split samples into a training and a test split."""
     aside = stratified(whole.y, TEST_PART, np.random.default_rng(SEED))
     if not aside.any():
         raise DataError(f"{name!r} has one sample of each class: give x_test and y_test too")

@@ -1,4 +1,4 @@
-"""Stratified splits: hold out a fraction of the samples of each class."""
+"""Stratified hold-out splits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from neuro_eqprop.data.dataset import DataError, Dataset
 
 
 def stratified(y: Ints, part: float, rng: np.random.Generator) -> Bits:
-    """A mask of held-out samples: the fraction `part` of each class, but neither all nor none.
+    """Return a mask (samples,) of held-out samples, the fraction `part` of each class.
 
-    The only sample of a class is not held out.
+    At least one sample of a class is held out and at least one is kept; the only sample of a class
+    is kept.
     """
     aside = np.zeros(len(y), dtype=np.bool_)
     for label in np.unique(y):
@@ -22,9 +23,23 @@ def stratified(y: Ints, part: float, rng: np.random.Generator) -> Bits:
 
 
 def hold_out(dataset: Dataset, part: float, seed: int) -> Dataset:
-    """The data set with a stratified fraction of its training samples as `validation`.
+    """Hold out a stratified fraction of the training samples for validation.
 
-    Samples keep their order; the same seed holds out the same ones.
+    Samples keep their order; the same seed holds out the same samples.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        A data set without validation samples.
+    part : float
+        Fraction to hold out, in (0, 1).
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    Dataset
+        The data set with the held-out samples as `validation`.
     """
     if not 0.0 < part < 1.0:
         raise DataError(f"a fraction of {part} cannot be held out; it must be between 0 and 1")

@@ -1,4 +1,4 @@
-"""MNIST and data sets of its format: grey images in four IDX files, gzipped or not."""
+"""MNIST and other data sets of grey images in four IDX files, gzipped or not."""
 
 from __future__ import annotations
 
@@ -18,18 +18,34 @@ IDX = {"mnist": 10, "fashion-mnist": 10, "kmnist": 10}
 """Data sets in IDX files, and their numbers of classes."""
 
 IMAGES = ("train-images*idx3-ubyte*",)
-"""Pattern of a file in every folder of such a data set."""
+"""Pattern of the file by which the folder of a data set is found."""
 
 LARGEST = 2**28
-"""Bytes of one file; MNIST has 47 million."""
+"""Most bytes of one file; MNIST has 47 million."""
 MOST_DIMENSIONS = 4
 
 
 def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """An IDX file of bytes, gzipped or not; its header is compared with its size before the rest.
+    """Read an IDX file of bytes, gzipped or not.
 
-    The header is two zero bytes, the type (8: bytes), the number of dimensions, and each of these
-    as a big-endian integer of 32 bits.
+    The header has two zero bytes, the type (8: bytes), the number of dimensions, and each dimension
+    as a big-endian 32-bit integer. It is checked against the size of the file before the rest is
+    read.
+
+    Parameters
+    ----------
+    path : Path
+        The file; `.gz` if gzipped.
+
+    Returns
+    -------
+    array of uint8
+        Values with the shape of the header.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged or not an IDX file.
     """
     size, packed = file_size(path, DataError, empty=False), path.suffix == ".gz"
     most = min(LARGEST, MAX_GZIP_RATIO * size if packed else size)
@@ -54,7 +70,7 @@ def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 
 
 def place_of(name: str) -> Path:
-    """The folder of a data set of IDX files; an error if it is not present."""
+    """Return the folder of a data set of IDX files; raise DataError if there is none."""
     folder = find_any(name, IMAGES)
     if folder is None:
         raise not_here(name, "IDX files")
@@ -62,7 +78,7 @@ def place_of(name: str) -> Path:
 
 
 def one_file(folder: Path, stem: str) -> Path:
-    """The file of a data set whose name starts with `stem`, gzipped or not."""
+    """Return the file of a data set whose name starts with `stem`, gzipped or not."""
     found = sorted(folder.glob(f"{stem}*ubyte")) + sorted(folder.glob(f"{stem}*ubyte.gz"))
     if not found:
         raise DataError(f"{folder} holds no {stem} file of data set {folder.name!r}")
@@ -70,7 +86,18 @@ def one_file(folder: Path, stem: str) -> Path:
 
 
 def load_idx(name: str) -> Dataset:
-    """A data set of images in four IDX files."""
+    """Load a data set of images in four IDX files.
+
+    Parameters
+    ----------
+    name : {"mnist", "fashion-mnist", "kmnist"}
+        Data set.
+
+    Returns
+    -------
+    Dataset
+        Pixels (samples, height * width) in 0..1; shape (1, height, width).
+    """
     folder = place_of(name)
 
     def split(part: str) -> tuple[Split, tuple[int, ...]]:
@@ -83,7 +110,7 @@ def load_idx(name: str) -> Dataset:
 
 
 def images(name: str, what: str) -> DatasetInfo:
-    """A data set of the format and the sizes of MNIST."""
+    """Return the registry entry of a data set with the format and sizes of MNIST."""
     return DatasetInfo(
         name, what, lambda: load_idx(name), (1, 28, 28), IDX[name], 60000, 10000, IMAGES
     )

@@ -1,4 +1,4 @@
-"""Facts of each data set, known without loading it."""
+"""`DatasetInfo`: description of a data set that is available without loading it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ EMBEDDED, GENERATED = "embedded", "made by seed"
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """A data set by name, as `data list` shows it.
+    """Registry entry of a data set.
 
     Parameters
     ----------
-    name, what
-        The name, and a short description of the samples.
-    load
+    name, what : str
+        Name, and short description of the samples.
+    load : callable
         Loads or generates the data set.
-    shape, classes, train, test
-        Shape of one sample, number of classes, of training samples and of test samples.
-    files
-        Patterns of file names, one of which must be present; none if no files are needed.
-    package, extra
-        Package that must be installed, and the optional dependency of this one that installs it.
-    origin
-        Where a data set without files comes from.
-    copies
-        Known copies that differ from the original files: SHA-256 by file name, by what they are.
-
+    shape : tuple of int
+        Shape of one sample.
+    classes, train, test : int
+        Numbers of classes, training samples and test samples.
+    files : tuple of str
+        Patterns of file names, of which at least one must match; empty if no files are needed.
+    package, extra : str
+        Required package, and the extra of neuro_eqprop that installs it.
+    origin : str
+        Origin of a data set without files.
+    copies : mapping
+        Known copies that differ from the original: description to file name to SHA-256.
     """
 
     name: str

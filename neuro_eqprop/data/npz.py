@@ -1,4 +1,4 @@
-"""Data sets from NumPy files: `.npz` with arrays x and y, and optionally x_test and y_test."""
+"""Data sets in `.npz` files with arrays x and y, and optionally x_test and y_test."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from neuro_eqprop.data.dataset import DataError, Dataset
 
 
 def is_npz(name: str) -> bool:
-    """Whether a data set is named by the path of a .npz file."""
+    """Return whether the name of a data set is the path of a .npz file."""
     return name.endswith(".npz")
 
 
 def read_npz(path: Path) -> Arrays:
-    """The arrays x, y, x_test and y_test of a file; pickled objects are refused."""
+    """Read the arrays x, y, x_test and y_test of a file, without unpickling objects."""
     if not path.exists():
         raise DataError(f"there is no file {path}; write it with np.savez")
     arrays, names = files.read_npz(path, ("x", "y", "x_test", "y_test"), error=DataError)
@@ -32,13 +32,25 @@ def read_npz(path: Path) -> Arrays:
 
 
 def load_npz(path: Path) -> Dataset:
-    """The data set in a `.npz` file; without test arrays, a stratified fifth is the test split."""
+    """Load a data set from a `.npz` file.
+
+    Parameters
+    ----------
+    path : Path
+        File with `x` (samples, ...) and `y` (samples,), and optionally `x_test` and `y_test`;
+        without these, a stratified fifth of the samples is the test split.
+
+    Returns
+    -------
+    Dataset
+        The data set, named by its path.
+    """
     given = read_npz(path)
     return Dataset(given["x"], given["y"], given.get("x_test"), given.get("y_test"), name=str(path))
 
 
 def save_npz(data: Dataset, path: Path) -> None:
-    """Write a data set as a `.npz` file that `load_npz` reads."""
+    """Save a data set as a `.npz` file for `load_npz`."""
     train, test = data.train, data.test
     images = [split.x.reshape(len(split), *data.shape) for split in (train, test)]
     size = sum(each.nbytes for each in images)

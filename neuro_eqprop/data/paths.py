@@ -1,4 +1,4 @@
-"""Folders in which the files of data sets are searched, and into which they are downloaded."""
+"""Folders that are searched for data sets, and the folder for downloads."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from pathlib import Path
 from neuro_eqprop.data.dataset import DataError
 
 FOLDER = "NEURO_EQPROP_DATA"
-"""Environment variable with a folder that has a sub-folder for each data set."""
+"""Environment variable for a folder with a subfolder per data set."""
 
 SYSTEM = Path("/usr/share/datasets")
 """Folder of Debian packages with data sets, such as dataset-fashion-mnist."""
 
 
 def cache() -> Path:
-    """The user's folder for downloaded data sets."""
+    """Return the user's cache folder for data sets."""
     named = os.environ.get("XDG_CACHE_HOME")
     return (Path(named) if named else Path.home() / ".cache") / "neuro_eqprop" / "datasets"
 
 
 def home() -> Path:
-    """The folder for downloads: that of the environment variable, else the user's cache."""
+    """Return the folder for downloads: that of the environment variable, else the cache."""
     named = os.environ.get(FOLDER)
     return Path(named) if named else cache()
 
 
 def folders(name: str) -> list[Path]:
-    """The folders searched for the files of a data set, in this order."""
+    """Return the folders that are searched for a data set, in order."""
     named = os.environ.get(FOLDER)
     places = [Path(named)] if named else []
     return [place / name for place in (*places, SYSTEM, Path("datasets"), cache())]
 
 
 def find_any(name: str, patterns: Sequence[str]) -> Path | None:
-    """The first folder of a data set that holds a file of one of the patterns."""
+    """Return the first folder of a data set with a file that matches a pattern, or None."""
     for folder in folders(name):
         if any(any(folder.glob(pattern)) for pattern in patterns):
             return folder
@@ -43,7 +43,7 @@ def find_any(name: str, patterns: Sequence[str]) -> Path | None:
 
 
 def not_here(name: str, what: str) -> DataError:
-    """The error for a data set whose files are not present."""
+    """Return the error for a data set whose files are missing."""
     places = ", ".join(str(place) for place in folders(name))
     return DataError(
         f"data set {name!r} is not here (searched {places}); `neuro-eqprop data get {name}` "

@@ -1,4 +1,4 @@
-"""The data sets by name: built-in ones, and those of entry points `neuro_eqprop.datasets`."""
+"""Registry of data sets: built-in, and from the entry points `neuro_eqprop.datasets`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DATASETS = Registry(
     "neuro_eqprop.datasets",
 )
 ABSENT = "not here"
-"""The place of a data set that is not present."""
+"""Value of `place` for a data set that is missing."""
 
 
 def load_data(name: str | Path | Dataset) -> Dataset:
@@ -74,22 +74,22 @@ def load_data(name: str | Path | Dataset) -> Dataset:
 
 
 def find(name: str) -> Path | None:
-    """The folder that holds the files of a data set, if one does."""
+    """Return the folder with the files of a data set, or None."""
     return find_any(name, DATASETS.find(name).files)
 
 
 def place(entry: DatasetInfo) -> str:
-    """Where a data set is, or that it is not present."""
+    """Return the folder or origin of a data set, or `ABSENT`."""
     if entry.package and find_spec(entry.package) is None:
         return ABSENT
     return str(find(entry.name) or ABSENT) if entry.files else entry.origin
 
 
 def copy_of(entry: DatasetInfo) -> str:
-    """Which known copy of the original the files of a data set are; empty if none."""
+    """Return which known copy of the original the files are; empty if none."""
     folder = find_any(entry.name, entry.files) if entry.copies else None
     for what, files in entry.copies.items():
-        name, sha256 = next(iter(files.items()))  # all files of a copy go together
+        name, sha256 = next(iter(files.items()))  # one file identifies a copy
         for path in sorted(folder.rglob(name)) if folder else ():
             if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
                 return what
@@ -97,7 +97,7 @@ def copy_of(entry: DatasetInfo) -> str:
 
 
 def missing(entry: DatasetInfo) -> str | None:
-    """How to get what a data set needs; None if everything is present."""
+    """Return how to get a missing data set; None if it is present."""
     if place(entry) != ABSENT:
         return None
     if entry.package:
@@ -107,5 +107,5 @@ def missing(entry: DatasetInfo) -> str | None:
 
 
 def summary() -> Mapping[str, str]:
-    """Where each data set is, or that it is not present."""
+    """Return the folder or origin of each data set, or `ABSENT`."""
     return {name: place(entry) for name, entry in DATASETS.items()}

@@ -1,4 +1,4 @@
-"""Sequence tasks generated from a seed: classification of sequences (tokens, width) of 0 and 1.
+"""Sequence classification tasks, generated from a seed; samples are binary (tokens, width).
 
 parity     `length` bits; the class is whether the number of ones is odd. A token is the bit,
            one-hot (2).
@@ -26,17 +26,18 @@ from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.sequence_encoding import LETTERS
 
 TRAIN, TEST = 4000, 1000
+"""Default numbers of training and test samples."""
 ROOM = 4
-"""Test sequences differ from all training sequences where at least this many times more distinct
-sequences exist than are drawn."""
+"""Test sequences differ from training sequences if at least this many times as many sequences exist
+as are drawn."""
 
 Drawing = Callable[[np.random.Generator, int, int], Ints]
-"""Draws the content of sequences of a length: (samples, numbers)."""
+"""Draws sequences from a generator, given samples and length: integers (samples, columns)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A sequence task: how sequences are drawn, encoded and labelled."""
+    """How the sequences of a task are drawn, encoded and labelled."""
 
     length: int
     """Default length."""
@@ -51,17 +52,17 @@ class Kind:
 
 
 def letters_many(length: int) -> float:
-    """Number of distinct letter sequences with a query."""
+    """Return the number of distinct letter sequences with a query."""
     return float(LETTERS) ** length * length
 
 
 def pairs_many(length: int) -> float:
-    """Number of distinct lists of pairs with a query."""
+    """Return the number of distinct lists of pairs with a query."""
     return float(np.prod(np.arange(LETTERS, LETTERS - length, -1.0))) * letters_many(length)
 
 
 def letters(_: int) -> int:
-    """Number of classes where the label is a letter."""
+    """Return the number of classes of tasks whose label is a letter."""
     return LETTERS
 
 
@@ -123,10 +124,28 @@ def make_sequences(
     test: int = TEST,
     seed: int = 0,
 ) -> Dataset:
-    """Sequences of a task; `length` and `samples` default to values of the task.
+    """Generate the sequences of a task.
 
-    Test sequences differ from all training sequences, unless too few distinct ones exist: then
-    both are drawn from all, and the note of the data set says so.
+    Test sequences differ from all training sequences, unless too few distinct sequences exist; the
+    note of the data set then says so.
+
+    Parameters
+    ----------
+    name : {"parity", "addition", "copying", "sorting", "recall"}
+        Task.
+    length : int, optional
+        Length of the sequences; default: that of the task.
+    samples : int, optional
+        Number of training samples; default: that of the task.
+    test : int
+        Number of test samples.
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    Dataset
+        Samples (samples, tokens * width) of shape (tokens, width).
     """
     if name not in KINDS:
         raise UnknownNameError("kind of sequence", name, KINDS)
@@ -146,14 +165,14 @@ def make_sequences(
         return Split(kind.encode(rows).reshape(len(rows), -1), kind.label(rows))
 
     shape = kind.encode(train[:1]).shape[1:]
-    note = f"only {kind.different(length):.0f} sequences exist: training has some of the test"
+    note = f"only {kind.different(length):.0f} sequences exist: training and test samples overlap"
     return Dataset.from_splits(
         name, split(train), split(unknown), kind.classes(length), shape, note=note if few else ""
     )
 
 
 def unseen(draw: Drawing, seen: Ints, rng: np.random.Generator, count: int, length: int) -> Ints:
-    """Sequences that do not occur in `seen`."""
+    """Draw sequences that do not occur in `seen`."""
     known = {row.tobytes() for row in seen}
     found: list[Ints] = []
     while len(found) < count:
@@ -162,7 +181,7 @@ def unseen(draw: Drawing, seen: Ints, rng: np.random.Generator, count: int, leng
 
 
 def task_info(name: str, what: str) -> DatasetInfo:
-    """The data set of a task, with sequences of the default length."""
+    """Return the registry entry of a task with the default length."""
     kind = KINDS[name]
     shape = kind.encode(kind.draw(np.random.default_rng(0), 1, kind.length)).shape[1:]
     classes = kind.classes(kind.length)

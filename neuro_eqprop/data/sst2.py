@@ -1,8 +1,8 @@
-"""SST-2, sentences of film reviews with their sentiment (Socher et al. 2013), as token ids.
+"""SST-2, sentiment of sentences from film reviews (Socher et al. 2013), as token ids.
 
-A sentence is split into lower-case words and punctuation marks, and its first `tokens` ones become
-ids: 0 is padding, 1 stands for every word that is not among the `words` most frequent of the
-training sentences, and the others are numbered from 2, the most frequent first.
+A sentence is split into lower-case words and punctuation marks. The first `tokens` of them become
+ids: 0 is padding, 1 is an unknown word, and the `words` most frequent words of the training
+sentences are numbered from 2, the most frequent first.
 """
 
 from __future__ import annotations
@@ -24,17 +24,31 @@ from neuro_eqprop.data.paths import find_any, not_here
 NAME, ARCHIVE = "sst2", "SST-2.zip"
 PARTS = ("train.tsv", "dev.tsv")
 FILES = (ARCHIVE, PARTS[0], f"SST-2/{PARTS[0]}")
-"""A folder with one of these holds the data set: as the downloaded archive, or unpacked."""
+"""Files by which the folder of the data set is found, packed or unpacked."""
 TOKENS, WORDS = 40, 20000
+"""Default length of a sentence, and size of the vocabulary."""
 LARGEST = 1 << 26
-"""Limit on the bytes of a file of sentences, far above those of SST-2."""
+"""Most bytes of a file of sentences, far above the size of SST-2."""
 
 PADDING, UNKNOWN = 0, 1
 TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[^\sa-z0-9]")
 
 
 def load_sst2(*, tokens: int = TOKENS, words: int = WORDS) -> Dataset:
-    """Sentences as rows of token ids; GLUE's development sentences are the test samples."""
+    """Load SST-2; the development sentences of GLUE are the test samples.
+
+    Parameters
+    ----------
+    tokens : int
+        Tokens of a sentence; longer ones are cut, shorter ones padded.
+    words : int
+        Number of most frequent words with an id.
+
+    Returns
+    -------
+    Dataset
+        Token ids (samples, tokens); classes 0 (negative) and 1 (positive).
+    """
     if min(tokens, words) < 1:
         raise DataError(f"{NAME!r} needs at least one token and word")
     (train, train_y), (test, test_y) = (
@@ -52,7 +66,7 @@ def load_sst2(*, tokens: int = TOKENS, words: int = WORDS) -> Dataset:
 
 
 def raw() -> tuple[bytes, bytes]:
-    """The bytes of the training and the development sentences."""
+    """Read the files of the training and the development sentences."""
     folder = find_any(NAME, FILES)
     if folder is None:
         raise not_here(NAME, f"GLUE files ({ARCHIVE}, or {' and '.join(PARTS)})")
@@ -73,7 +87,7 @@ def raw() -> tuple[bytes, bytes]:
 
 
 def member(archive: zipfile.ZipFile, part: str) -> bytes:
-    """One file of the archive."""
+    """Read one file of the archive."""
     with archive.open(f"SST-2/{part}") as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
@@ -82,12 +96,12 @@ def member(archive: zipfile.ZipFile, part: str) -> bytes:
 
 
 def tokenise(text: str) -> list[str]:
-    """The lower-case words and punctuation marks of a text."""
+    """Split a text into lower-case words and punctuation marks."""
     return TOKEN.findall(text.lower())
 
 
 def sentences(content: bytes, part: str) -> tuple[list[list[str]], Ints]:
-    """The tokens and the label (0 bad, 1 good) of each line: a sentence, a tab, a label."""
+    """Parse lines of a sentence, a tab and a label (0 negative, 1 positive)."""
     try:
         lines = content.decode().splitlines()
     except UnicodeDecodeError as error:
@@ -110,14 +124,14 @@ def sentences(content: bytes, part: str) -> tuple[list[list[str]], Ints]:
 
 
 def vocabulary(texts: Iterable[Sequence[str]], words: int) -> dict[str, int]:
-    """The index of each of the most frequent tokens, from 2; ties in alphabetical order."""
+    """Return the ids of the most frequent tokens, from 2; ties are in alphabetical order."""
     counts = Counter(token for text in texts for token in text)
     order = sorted(counts, key=lambda token: (-counts[token], token))
     return {token: place + 2 for place, token in enumerate(order[:words])}
 
 
 def token_ids(texts: Sequence[Sequence[str]], known: Mapping[str, int], tokens: int) -> Array:
-    """The ids of the first tokens of each text, followed by padding."""
+    """Return token ids (texts, tokens), cut or padded."""
     ids = np.full((len(texts), tokens), float(PADDING))
     for row, text in enumerate(texts):
         cut = text[:tokens]

@@ -1,4 +1,4 @@
-"""Mean and deviation of the channels of training samples, to standardise inputs by."""
+"""Channel statistics of training samples, for input normalisation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from neuro_eqprop.data.dataset import DataError, Dataset
 
 
 def channel_statistics(data: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel over the training samples.
+    """Return mean and standard deviation of each channel over the training samples.
 
-    The channels of an image are its first axis, those of vectors and tokens the last. A channel
-    that never changes has a deviation of one, so that normalised it is zero.
+    Channels are the first axis of images, and the last axis of vectors and sequences. Constant
+    channels get a standard deviation of one, so that they are normalised to zero.
     """
     if data.vocabulary:
         raise DataError(f"{data.name!r} has token ids, which cannot be normalised: leave it out")
@@ -28,7 +28,7 @@ def channel_statistics(data: Dataset) -> tuple[tuple[float, ...], tuple[float, .
 
 
 def by_channel(x: Array, shape: Shape) -> Array:
-    """The samples (samples, features) as (values, channels)."""
+    """Reshape samples (samples, features) to (values, channels)."""
     if len(shape) == 3:
         planes = x.reshape(len(x), shape[0], -1)
         return np.moveaxis(planes, 1, 2).reshape(-1, shape[0])

@@ -17,8 +17,7 @@ from neuro_eqprop.hardware.workload import SPIKES, STEP_EVENTS, Workload
 from neuro_eqprop.traces import Counts
 
 PEAK = 2.0
-"""Messages over the busiest link, over those of the mean link, where messages go along one axis and
-then the other."""
+"""Messages on the busiest link relative to the mean link, with dimension-order (XY) routing."""
 LEARNING = tuple(event for event in STEP_EVENTS if event != SPIKES)
 
 
@@ -35,8 +34,8 @@ class Work:
     def slowest(self, seconds: Mapping[str, float]) -> dict[str, float]:
         """Events of the slowest core or link of each step, and of its last message, as a mean.
 
-        For each step, the core or link with the largest sum of events times `seconds` is taken. A
-        link is one more place where a step can wait: it passes one message per hop time.
+        The slowest one has the largest sum of events times `seconds`. A link passes one message per
+        hop time, so it can be the bottleneck of a step, too.
         """
         worst: Array | None = None
         chosen: dict[str, Array] = {}
@@ -61,14 +60,14 @@ class Work:
 
 
 def queue_length(messages: Array, hop: float, step: Array) -> Array:
-    """Messages that a message finds before it at the busiest link, in each step.
+    """Mean number of messages that wait before a message at the busiest link, in each step.
 
-    The link is a queue with random arrivals and a fixed time of service (M/D/1): with utilisation
-    rho = messages hop / step, that are
+    The link is an M/D/1 queue: Poisson arrivals and a fixed service time. With the utilisation
+    rho = messages * hop / step, the Pollaczek-Khinchine formula gives
 
-        rho / (2 (1 - rho)),
+        rho / (2 (1 - rho)).
 
-    and never more than half of the others, the mean if all of them arrived at once.
+    The upper limit is half of the other messages, the mean if all of them arrived at once.
     """
     rho = np.divide(messages * hop, step, out=np.zeros_like(step), where=step > 0)
     others = np.maximum(0.0, messages - 1.0) / 2.0

@@ -1,4 +1,4 @@
-"""The same network as a dense pass on measured machines, compared with a spiking chip."""
+"""Dense pass of the same network on measured devices, compared with a spiking chip."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def likely(probability: float) -> str:
 
 
 def probability_less(one: Energy, other: Energy) -> float:
-    """Probability that one energy is below another, both as log-normal as their ranges say."""
+    """Probability that one energy is below another, both log-normal with their 95 % ranges.
+
+    P = Phi(ln(other / one) / sqrt(s_one^2 + s_other^2)),   s = ln(high / low) / (2 NORMAL_95)
+    """
     spreads = [log(each.high / each.low) / (2 * NORMAL_95) for each in (one, other) if each.low > 0]
     distance = log(other.value / one.value)
     spread = sqrt(sum(each**2 for each in spreads))
@@ -160,7 +163,7 @@ def activity_curve(
     boundary: Boundary,
     allocation: Mapping[str, int],
 ) -> list[tuple[float, float]]:
-    """Joules inside a boundary over activity on the same cores, with all spikes scaled alike."""
+    """Activity and joules inside a boundary, with all spikes scaled alike on the same cores."""
     if workload.activity == 0:
         return []
     points = []
@@ -174,7 +177,7 @@ def activity_curve(
 
 
 def crossing(points: list[tuple[float, float]], joules: float) -> float | None:
-    """The activity at which a rising curve reaches `joules`; None if it does not."""
+    """Activity at which a rising curve reaches `joules`, interpolated; None if it does not."""
     below = [point for point in points if point[1] <= joules]
     if not below or len(below) == len(points):
         return None
@@ -208,7 +211,7 @@ def compare_with_reference(
     reference: Reference,
     points: list[tuple[float, float]] | None,
 ) -> Comparison:
-    """Whether spikes win inside the boundary of a reference, and up to which activity.
+    """A chip compared with one reference inside the boundary of the reference.
 
     `points` is the activity curve of the chip inside that boundary; None where it has none.
     """
@@ -219,7 +222,7 @@ def compare_with_reference(
     own = found.within.get(reference.boundary)
     if own is None or points is None:
         return across_boundaries(profile, found, reference, host)
-    # The host's multiplications cost what the device's do, so they cancel in every draw.
+    # Multiplications of the host and of the device have the same cost and cancel in every draw.
     left = (workload.dense_macs - macs) * reference.joules_per_mac
     outcome = Outcome.OPEN
     if own.high < left.low:
@@ -268,7 +271,7 @@ def describe_outcome(
 def across_boundaries(
     profile: Profile, found: Estimate, reference: Reference, host: Energy
 ) -> Comparison:
-    """At different boundaries, only a chip that loses inside the smaller one can be decided."""
+    """Comparison at different boundaries: decided only if the chip loses inside the smaller one."""
     inside = [b for b in found.within if reference.boundary.holds(b)]
     outcome, spent = Outcome.REFUSED, None
     sentence = (

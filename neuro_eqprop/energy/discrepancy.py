@@ -1,15 +1,16 @@
-"""How far the model itself is off: learned from published cases of other chips.
+"""Discrepancy of the energy model, learned from published measurements of other chips.
 
-The ranges of the constants say how far sources disagree. That a sum of events times constants is
-not what a chip does is a second error. It is learned from the predictions of the validation: with
-r = ln(measured / predicted) of a case and s the standard deviation that the constants give its
-logarithm, the variance left over is
+The ranges of the constants express how far sources disagree. A sum of events times constants is
+also only a model of a chip; its error is a second source of uncertainty, the model discrepancy of
+Kennedy & O'Hagan (2001). It is learned from the predictions of the validation: with
+r = ln(measured / predicted) of a case and s the standard deviation of ln(predicted) over the ranges
+of the constants, the remaining variance is
 
     sigma^2 = max(SIGMA_FLOOR^2, QUANTILE over chips of the mean over its cases of (r^2 - s^2)),
 
 over the chips other than the one that is estimated and its variants, so that a chip's own
-measurements never narrow its own range. The quantile covers four of five chips and is not set by a
-single one. UNTESTED^2 is one more of these values, so that few chips do not make it certain.
+measurements never narrow its own range. The quantile covers four of five chips and does not depend
+on a single one. UNTESTED^2 is added to these values as a prior, for the case of few chips.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ import numpy as np
 from neuro_eqprop.hardware.published import Measure
 
 QUANTILE = 0.8
-"""The part of the chips whose error a discrepancy covers."""
+"""Fraction of the chips whose error the discrepancy covers."""
 SIGMA_FLOOR = 0.05
 """Least standard deviation of the logarithm."""
 UNTESTED = 0.3
-"""The same where no case of another chip was predicted."""
+"""Standard deviation of the logarithm if no case of another chip was predicted."""
 NORMAL_95 = 1.96
+"""97.5 % quantile of the standard normal distribution."""
 
 
 class Quantity(Enum):
@@ -51,7 +53,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A prediction beside its measurement."""
+    """A published measurement and its prediction."""
 
     chip: str
     kind: Quantity
@@ -62,7 +64,7 @@ class Residual:
 
     @property
     def left_over(self) -> float:
-        """r^2 - s^2, what the range of the constants does not explain."""
+        """r^2 - s^2, the squared error beyond the range of the constants."""
         spread = 0.0
         if self.low > 0:
             spread = log(self.high / self.low) / (2 * NORMAL_95)

@@ -1,4 +1,4 @@
-"""Joules and seconds of one sample on a chip: all cost terms, what is unknown, and a range."""
+"""Joules and seconds of one sample on a chip: cost terms, their sum with a range, unknown terms."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from neuro_eqprop.hardware.workload import Workload
 
 NO_LEARNING = "unknown: no learning run counted"
 REFUSED = "refused"
-"""How the reason begins where an all-in cost does not apply."""
+"""Prefix of `Estimate.reason` if an all-in cost does not apply or too many cores are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +174,9 @@ class Options:
     """Available chips; None for the largest machine of the profile."""
     draws: int = SIZE
     mapping: MappingGoal = MappingGoal.LEAST_ENERGY
-    """The aim by which the number of cores of each population is chosen."""
+    """Objective of the mapping of populations to cores."""
     rate: float | None = None
-    """Samples a second that a chip that is always on gets; None for one after the other."""
+    """Samples a second on a chip that is always on; None for one sample after the other."""
     host_mac: Quantity | None = None
     """Cost of a multiplication on the host that computes input currents; None to leave it out."""
     discrepancy: Discrepancy = NONE
@@ -215,7 +215,7 @@ def estimate_job(
 
 
 def total(job: Job, drawn: list[Drawn], factor: Array | float = 1.0) -> Estimate:
-    """The sum of the terms; `factor` are draws of the model's own error."""
+    """The estimate that sums the terms; `factor` has draws of the error of the model."""
     time = job.time
     seconds = None if time.draws is None else interval(time.draws)
     if not drawn:
@@ -273,13 +273,13 @@ class CoresError(ValueError):
     def __init__(self, reason: str, placement: Placement) -> None:
         super().__init__(reason)
         self.placement = placement
-        """On the fewest cores."""
+        """Placement on the fewest cores."""
 
 
 def map_workload(
     workload: Workload, profile: Profile, options: Options, *, learning: bool
 ) -> tuple[Placement, tuple[MappingCost, ...]]:
-    """The placement that the options choose, and what each mapping costs where they differ."""
+    """The placement chosen by the options, and the cost of each mapping if they differ."""
     shape = workload.shape
     if learning and not shape.plastic:
         shape = shape.make_plastic()
@@ -374,7 +374,7 @@ def estimate_placed(
     *,
     learning: bool,
 ) -> Estimate:
-    """Energy and time of one sample of a workload that is placed."""
+    """Energy and time of one sample of a workload with a given placement."""
     time = duration(
         *(workload, placement, profile, draws),
         learning=learning,
@@ -396,7 +396,7 @@ def estimate_placed(
 
 
 def why_not(workload: Workload, profile: Profile, placement: Placement, *, learning: bool) -> str:
-    """Why a workload cannot run on a chip; empty if it may."""
+    """Why a workload cannot run on a chip; empty if it can."""
     if learning and not workload.learned:
         return NO_LEARNING
     ability = profile.known("support.learning")

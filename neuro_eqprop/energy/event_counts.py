@@ -1,4 +1,4 @@
-"""Events per sample that a chip is charged for, from the counts of a run and its placement."""
+"""Events per sample that cost energy on a chip, from the counts of a run and its placement."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def events_per_sample(
     sums = dict.fromkeys(Event, 0.0)
     row = profile.limit("row_synapses")
     for name, counts in counted.items():
-        # A crossbar that works through a whole row charges every synapse of it, used or not.
+        # A crossbar processes whole rows: every synapse of a row costs energy, used or not.
         sums[Event.SYNOP] += counts.synops if row is None else counts.spikes * row
         if learning:
-            # Inputs from outside included: the trace of an axon is kept on the chip.
+            # Also of populations off the chip: the traces of their axons are on the chip.
             sums[Event.TRACE_UPDATE] += counts.trace_updates
         if workload.shape[name].off_chip:
             continue

@@ -16,14 +16,14 @@ MARKERS = "os^Dvx*P"
 
 
 def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
-    """Axes of a new figure that no window shows."""
+    """Axes of a new figure, without a window."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained").add_subplot()
 
 
 def save_figure(axes: Axes, path: Path) -> Path:
-    """Write the figure of some axes; the ending of the file chooses the format."""
+    """Write the figure of some axes in the format of the file name extension; return the path."""
     known = sorted(axes.figure.canvas.get_supported_filetypes())
     if path.suffix.lstrip(".").lower() not in known:
         raise ValueError(f"{path} has no known ending for a figure; use one of {', '.join(known)}")

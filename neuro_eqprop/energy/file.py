@@ -1,6 +1,7 @@
-"""The file `energy.json`: an `EnergyReport` as JSON, written and read back, checked.
+"""Format of `energy.json`: an `EnergyReport` written as JSON and read back into the same classes.
 
-Files of version 0.1 have no `schema` and are read as well.
+Files of version 0.1 have no `schema` and are read as well. Keys that are not read, such as those of
+a later version, are ignored.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from neuro_eqprop.checked_files.write import write_text
-from neuro_eqprop.energy.dense_reference import Comparison, Outcome, Reference
+from neuro_eqprop.energy.dense_reference import Comparison, Reference
 from neuro_eqprop.energy.estimate import Estimate
 from neuro_eqprop.energy.mapping import MappingCost
 from neuro_eqprop.energy.metrics import DutyCycle
@@ -35,9 +36,14 @@ from neuro_eqprop.hardware.profile import Boundary, Evidence
 from neuro_eqprop.io.toml import FileFormatError, Table, build, read_json
 
 Json: TypeAlias = dict[str, Any]
+Built = TypeVar("Built")
 
 SCHEMA = "neuro_eqprop.energy/1"
-PLACED = ("fits", "verdict", "cores", "chips", "binding", "utilisation", "violations", "unchecked")
+PLACEMENT_KEYS = (
+    *("fits", "verdict", "cores", "chips", "binding", "utilisation", "violations", "unchecked"),
+    "undecided",
+)
+"""Keys of `placement_json` that each chip of the list `profiles` repeats."""
 
 
 class EnergyFileError(FileFormatError):
@@ -66,7 +72,7 @@ def read_energy(path: str | Path) -> EnergyReport:
 
 
 def energy_json(joules: Energy | None) -> Json:
-    """Median, range and nominal sum; null where they are unknown."""
+    """JSON of joules: median, range and nominal sum; null where they are unknown."""
     if joules is None:
         return dict.fromkeys(("joules", "low", "high", "nominal"))
     return {
@@ -78,7 +84,7 @@ def energy_json(joules: Energy | None) -> Json:
 
 
 def use_json(found: Estimate) -> Json:
-    """Inference or learning on a chip."""
+    """JSON object of the inference or the learning of a chip."""
     seconds = found.seconds
     content: Json = {
         **energy_json(found.joules),
@@ -118,7 +124,7 @@ def use_json(found: Estimate) -> Json:
 
 
 def term_json(term: Term) -> Json:
-    """A cost term."""
+    """JSON object of a cost term."""
     return {
         "name": term.name,
         "key": term.key,
@@ -133,7 +139,7 @@ def term_json(term: Term) -> Json:
 
 
 def placement_json(placement: Placement) -> Json:
-    """The cores and chips of a network, or why it does not fit."""
+    """JSON object of a placement: cores and chips, or why the network does not fit."""
     return {
         "fits": placement.fits,
         "verdict": placement.status.value,
@@ -159,7 +165,7 @@ def placement_json(placement: Placement) -> Json:
 
 
 def estimate_json(found: EnergyEstimate) -> Json:
-    """A chip of the list `profiles`."""
+    """JSON object of one chip, an item of the list `profiles`."""
     inference = use_json(found.inference)
     return {
         "profile": found.profile,
@@ -167,14 +173,14 @@ def estimate_json(found: EnergyEstimate) -> Json:
         "scenario": found.scenario,
         "operating_point": dict(found.operating_point),
         "overridden": list(found.overridden),
-        **{name: inference[name] for name in (*PLACED, "undecided") if name in inference},
+        **{name: inference[name] for name in PLACEMENT_KEYS if name in inference},
         "inference": inference,
         "learning": use_json(found.learning),
     }
 
 
 def counted_json(counted: CountedEvents) -> Json:
-    """The counted events."""
+    """JSON object of the counted events."""
     return {
         "from": counted.source,
         "samples": counted.samples,
@@ -194,7 +200,7 @@ def counted_json(counted: CountedEvents) -> Json:
 
 
 def learning_json(learning: LearningEvents) -> Json:
-    """The counted events of learning."""
+    """JSON object of the counted events of learning."""
     if not learning.samples:
         return {"lessons": 0, "reason": learning.reason}
     return {
@@ -207,7 +213,7 @@ def learning_json(learning: LearningEvents) -> Json:
 
 
 def curve_json(points: tuple[Point, ...]) -> Json:
-    """Accuracy against joules, with the Pareto front and the best point."""
+    """JSON object of accuracy against joules; marks the Pareto front and the best point."""
     kept, chosen = front(points), best(points)
     return {
         "points": [
@@ -217,7 +223,7 @@ def curve_json(points: tuple[Point, ...]) -> Json:
 
 
 def comparison_json(found: Comparison) -> Json:
-    """A chip compared with a dense device."""
+    """JSON object of a chip compared with a dense device."""
     content = asdict(found)
     sentence = content.pop("sentence")
     return {
@@ -231,7 +237,7 @@ def comparison_json(found: Comparison) -> Json:
 
 
 def run_comparison_json(beside: RunComparison) -> Json:
-    """Another run, chip by chip."""
+    """JSON object of the comparison with another run, chip by chip."""
     counted = counted_json(beside.counted)
     names = ("code", "steps", "activity", "spikes_per_sample", "synops_per_sample")
     return {
@@ -258,7 +264,7 @@ def run_comparison_json(beside: RunComparison) -> Json:
 
 
 def report_json(report: EnergyReport) -> Json:
-    """The fields of `energy --json`."""
+    """JSON object of a report, as `energy --json` prints it."""
     content: Json = {
         "run": report.run,
         "input_coding": report.counted.input_coding,
@@ -303,6 +309,11 @@ def report_json(report: EnergyReport) -> Json:
 # JSON to results.
 
 
+def build_known(kind: type[Built], table: Table, **given: object) -> Built:
+    """`build`, with the keys of the table that are no fields of the dataclass ignored."""
+    return build(kind, table, ignore=table.content, **given)
+
+
 def optional(table: Table, field: str) -> float | None:
     """A number, or None where it is null or missing."""
     return None if table.content.get(field) is None else table.number(field)
@@ -313,35 +324,22 @@ def optional_int(table: Table, field: str) -> int | None:
     return None if table.content.get(field) is None else table.integer(field)
 
 
-def read_joules(table: Table) -> Energy | None:
-    """Joules with their range, or None where they are unknown."""
-    if table.content.get("joules") is None:
-        return None
-    return Energy(*(table.number(name) for name in ("joules", "low", "high", "nominal")))
-
-
-def read_known_joules(table: Table) -> Energy:
+def read_joules(table: Table) -> Energy:
     """Joules with their range."""
     return Energy(*(table.number(name) for name in ("joules", "low", "high", "nominal")))
 
 
 def read_term(table: Table) -> Term:
     """A cost term."""
-    return Term(
-        table.text("name"),
-        table.text("key"),
-        table.number("amount"),
-        read_known_joules(table),
-        table.choice(Boundary, "boundary"),
-        table.choice(Evidence, "evidence"),
-        table.text("source"),
-        table.flag("has_range"),
-        table.text("operating_point", ""),
-    )
+    operating_point = table.text("operating_point", "")
+    return build_known(Term, table, joules=read_joules(table), operating_point=operating_point)
 
 
 def read_missing(table: Table) -> tuple[MissingTerm, ...]:
-    """The missing terms; names and amounts are in one list, names and reasons in another."""
+    """The missing terms.
+
+    The list `unpriced` has their names and amounts, the list `unknown` their names and reasons.
+    """
     reasons, listed = table.texts("unknown"), table.tables("unpriced")
     if len(reasons) != len(listed):
         table.fail("unknown and unpriced have different lengths")
@@ -359,7 +357,6 @@ def read_placement(table: Table) -> Placement:
     for each in table.texts("unchecked"):
         limit, _, reason = each.partition(": ")
         unchecked.append(Unchecked(limit, reason, limit in essential))
-    utilisation = table.table("utilisation")
     return Placement(
         table.choice(PlacementStatus, "verdict"),
         tuple(build(CoreAllocation, each) for each in table.tables("populations")),
@@ -368,37 +365,13 @@ def read_placement(table: Table) -> Placement:
         table.text("binding"),
         tuple(build(Violation, each) for each in table.tables("violations")),
         tuple(unchecked),
-        {name: utilisation.number(name) for name in utilisation.content},
+        numbers(table.table("utilisation")),
     )
 
 
 def numbers(table: Table) -> dict[str, float]:
     """A table of numbers."""
     return {name: table.number(name) for name in table.content}
-
-
-def read_duty(table: Table) -> DutyCycle | None:
-    """The duty cycle of an estimate, where a rate was given."""
-    if table.content.get("duty_cycle") is None:
-        return None
-    found = table.table("duty_cycle")
-    return DutyCycle(
-        found.number("rate"),
-        optional(found, "watts"),
-        optional(found, "busy"),
-        found.text("note", ""),
-    )
-
-
-def read_mapping(table: Table) -> MappingCost:
-    """Cores and costs of one mapping."""
-    return MappingCost(
-        table.text("mapping"),
-        table.integer("cores"),
-        optional_int(table, "chips"),
-        optional(table, "joules"),
-        optional(table, "seconds"),
-    )
 
 
 def read_use(table: Table) -> Estimate:
@@ -409,8 +382,9 @@ def read_use(table: Table) -> Estimate:
         seconds = Interval(*(table.number(name) for name in names))
     within = table.table("within")
     known = table.content.get("boundary") is not None
+    rate_given = table.content.get("duty_cycle") is not None
     return Estimate(
-        joules=read_joules(table),
+        joules=None if table.content.get("joules") is None else read_joules(table),
         seconds=seconds,
         energy_delay_product=optional(table, "energy_delay_product"),
         terms=tuple(read_term(each) for each in table.tables("terms")),
@@ -418,7 +392,7 @@ def read_use(table: Table) -> Estimate:
         included=table.texts("inside"),
         boundary=table.choice(Boundary, "boundary") if known else None,
         within={
-            boundary: read_known_joules(within.table(boundary.value))
+            boundary: read_joules(within.table(boundary.value))
             for boundary in Boundary
             if boundary.value in within
         },
@@ -428,11 +402,11 @@ def read_use(table: Table) -> Estimate:
         placement=read_placement(table) if "verdict" in table else None,
         samples=optional_int(table.table("training"), "presentations"),
         mapping=table.text("mapping", ""),
-        mappings=tuple(read_mapping(each) for each in table.tables("mappings")),
+        mappings=tuple(build_known(MappingCost, each) for each in table.tables("mappings")),
         seconds_at_least=table.flag("seconds_at_least"),
         layers=numbers(table.table("layers")),
         phases=numbers(table.table("phases")),
-        duty=read_duty(table),
+        duty=build_known(DutyCycle, table.table("duty_cycle")) if rate_given else None,
     )
 
 
@@ -454,24 +428,8 @@ def read_estimate(
         operating_point={key: str(value) for key, value in operating_point.items()},
         overridden=table.texts("overridden"),
         comparisons=tuple(each for each in comparisons if each.profile == name),
-        curve=tuple(read_point(each) for each in curve.tables("points")),
+        curve=tuple(build_known(Point, each) for each in curve.tables("points")),
         sources=tuple(sources),
-    )
-
-
-def read_point(table: Table) -> Point:
-    """A point of accuracy against joules."""
-    return Point(
-        table.text("code"),
-        table.integer("steps"),
-        table.number("accuracy"),
-        table.number("joules"),
-        table.number("low"),
-        table.number("high"),
-        fits=table.flag("fits", default=True),
-        profile=table.text("profile", ""),
-        seconds=optional(table, "seconds"),
-        bits=optional_int(table, "bits"),
     )
 
 
@@ -480,7 +438,6 @@ def read_counted(top: Table) -> CountedEvents:
     table = top.table("counted")
     learning = table.table("lessons")
     phases = learning.table("phases")
-    events = {phase: phases.table(phase) for phase in phases.content}
     return CountedEvents(
         source=table.text("from", ""),
         samples=table.integer("samples", 0),
@@ -502,10 +459,7 @@ def read_counted(top: Table) -> CountedEvents:
             input_coding=learning.text("input_coding", ""),
             presentations=optional_int(learning, "presentations"),
             note=learning.text("note", ""),
-            phases={
-                phase: {name: row.number(name) for name in row.content}
-                for phase, row in events.items()
-            },
+            phases={phase: numbers(phases.table(phase)) for phase in phases.content},
         ),
     )
 
@@ -515,30 +469,14 @@ def read_reference(table: Table) -> Reference:
     return Reference(
         table.text("device"),
         table.integer("batch"),
-        read_known_joules(table),
+        read_joules(table),
         table.choice(Boundary, "boundary"),
         table.text("note", ""),
     )
 
 
-def read_comparison(table: Table) -> Comparison:
-    """A chip compared with a dense device."""
-    return Comparison(
-        table.text("profile"),
-        table.text("device"),
-        table.integer("batch"),
-        table.choice(Outcome, "outcome"),
-        table.choice(Boundary, "boundary"),
-        optional(table, "spiking"),
-        table.number("dense"),
-        optional(table, "stops_at"),
-        table.text("words", ""),
-        optional(table, "likelihood"),
-    )
-
-
 def read_run_comparison(table: Table) -> RunComparison:
-    """Another run, chip by chip."""
+    """The comparison with another run, chip by chip."""
     rows = []
     for each in table.tables("profiles"):
         boundaries, reasons = (list(each.content.get(n, [])) for n in ("boundaries", "reasons"))
@@ -568,7 +506,10 @@ def read_report(top: Table) -> EnergyReport:
     """A report from the top object of an energy file."""
     if "profiles" not in top:
         top.fail("profiles is missing; make the file again with `neuro-eqprop energy`")
-    comparisons = [read_comparison(each) for each in top.tables("comparison")]
+    comparisons = [
+        build_known(Comparison, each, sentence=each.text("words", ""))
+        for each in top.tables("comparison")
+    ]
     curves, sources = top.table("curve"), top.content.get("sources", {})
     estimates = tuple(
         read_estimate(
@@ -579,22 +520,16 @@ def read_report(top: Table) -> EnergyReport:
         )
         for each in top.tables("profiles")
     )
-    settings, curve = top.table("curve_counted"), None
-    if settings.content:
-        steps = tuple(int(each) for each in settings.content.get("steps", ()))
-        left_out = {code: str(why) for code, why in settings.table("left_out").content.items()}
-        pareto = settings.flag("pareto")
-        curve = CurveSettings(settings.integer("samples"), steps, left_out, pareto)
-    ratios = top.table("arithmetic_ratio")
+    settings = top.table("curve_counted")
     return EnergyReport(
         estimates,
         read_counted(top),
         tuple(read_reference(each) for each in top.tables("reference")),
-        {name: ratios.number(name) for name in ratios.content},
+        numbers(top.table("arithmetic_ratio")),
         run=None if top.content.get("run") is None else str(top.content["run"]),
         seed=top.integer("seed", 0),
         options=top.texts("options"),
-        curve=curve,
+        curve=build_known(CurveSettings, settings) if settings.content else None,
         beside=read_run_comparison(top.table("beside")) if "beside" in top else None,
         training=build(TrainingCost, top.table("training")) if "training" in top else None,
     )

@@ -1,9 +1,9 @@
-"""How many cores each population gets: as few as possible, for least energy, or balanced.
+"""Mapping of populations to cores: fewest cores, least energy, or balanced.
 
 Fewest cores is often the costliest choice: where idle power is per chip, more cores shorten the
-step and so save idle energy. From the fewest cores on, the population with the slowest core gets
-more, until a chip is full; the mapping is chosen among these placements. Whether given cores hold a
-network, and at which limit they end, is the job of `hardware.placement`.
+step and so save idle energy. Starting from the fewest cores, the population with the slowest core
+gets more until the chips are full; the mapping is chosen among these placements. Capacity limits
+are checked by `hardware.placement`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from neuro_eqprop.hardware.profile import Profile, Timing
 from neuro_eqprop.hardware.workload import NetworkShape, Workload
 
 BALANCED_SLOWDOWN = 2.0
-"""A balanced mapping takes at most this times the time of the fastest one."""
+"""Largest time of a balanced mapping, relative to that of the fastest one."""
 GROWTH = 6
-"""A population grows by one core, or by this part of its cores."""
+"""A population with n cores gets max(1, n // GROWTH) more at a time."""
 SPACING = 1.06
-"""Least growth of the cores from one placement to the next that is priced."""
+"""Least ratio of the cores of two consecutive placements whose energy is estimated."""
 
 
 class MappingGoal(Enum):
@@ -57,7 +57,7 @@ class Candidate:
     seconds: float | None
 
     def cost(self, mapping: str) -> MappingCost:
-        """Its cost under the name of a mapping."""
+        """The `MappingCost` of this placement for the mapping of that name."""
         placement = self.placement
         return MappingCost(
             mapping, placement.cores or 0, placement.chips, self.joules, self.seconds
@@ -66,17 +66,15 @@ class Candidate:
 
 Place = Callable[[Mapping[str, int]], Placement]
 """Places the network with at least the given number of cores for each population."""
-Price = Callable[[Placement], tuple[float | None, float | None]]
-"""Nominal joules and seconds of a placement."""
 
 
 def placements(
     workload: Workload, profile: Profile, place: Place, *, cores: int | None, learning: bool
 ) -> Iterator[Placement]:
-    """Placements from the fewest cores on, up to `cores` or to what the chips hold.
+    """Placements on more and more cores, from the fewest up to `cores` or to all of the chips.
 
-    Only a chip whose time depends on its slowest core gains from more cores; any other has the
-    first placement alone, unless `cores` are given.
+    Only a chip whose time depends on its slowest core gains from more cores; for any other only
+    the first placement is returned, unless `cores` are given.
     """
     placement = place({})
     yield placement
@@ -101,7 +99,7 @@ def placements(
             ),
             reverse=True,
         )
-        # More cores for the other populations shorten no step; given cores are used all the same.
+        # More cores for other populations shorten no step, but given `cores` are all used.
         for each in slowest_first if cores else slowest_first[:1]:
             more = min(max(1, each.cores // GROWTH), limit - placement.cores)
             if cores and each.neurons_per_core > 1:
@@ -119,7 +117,7 @@ def placements(
 
 
 def spaced(found: list[Placement]) -> list[Placement]:
-    """Placements with distinctly more cores each; the first and the last are kept."""
+    """Placements that grow by at least a factor SPACING in cores; first and last are kept."""
     kept = found[:1]
     for each in found[1:]:
         if (each.cores or 0) >= SPACING * (kept[-1].cores or 1):
@@ -130,7 +128,7 @@ def spaced(found: list[Placement]) -> list[Placement]:
 def choose(
     candidates: list[Candidate], goal: MappingGoal, *, cores: int | None
 ) -> tuple[Candidate, tuple[MappingCost, ...]]:
-    """The candidate of a goal, and what each goal costs; with `cores`, the largest candidate."""
+    """The best candidate for a goal, and the cost for every goal; with `cores`, the largest one."""
     first = candidates[0]
     priced = [each for each in candidates if each.joules is not None]
     timed = [each for each in candidates if each.seconds is not None]

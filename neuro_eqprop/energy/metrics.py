@@ -1,4 +1,4 @@
-"""Figures of an energy estimate: joules by layer and phase, duty cycle, sensitivity."""
+"""Metrics of an energy estimate: joules by layer and by phase, and the duty cycle."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from neuro_eqprop.hardware.workload import FREE, Workload
 from neuro_eqprop.traces import Counts
 
 REST = ("power.idle_loaded", "power.static", "power.board", "power.idle_boot")
-"""Powers of a chip that waits for the next sample, the first known one counts."""
-
-
+"""Keys of the power of a chip that waits for the next sample; the first known one is used."""
 WHOLE = (Event.OUTPUT, Event.BARRIER, Event.INPUT)
-"""Events of the whole network, which no layer causes by itself."""
+"""Events of the whole network, which belong to no single layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class DutyCycle:
     watts: float | None
     """Average power; None where the time, or the power at rest, is unknown."""
     busy: float | None
-    """Fraction of the time that it works."""
+    """Fraction of the time in which it computes."""
     note: str = ""
 
     @property
@@ -42,7 +40,7 @@ def duty_cycle(
 ) -> DutyCycle:
     """Average power at a rate of samples.
 
-    watts = rate joules + (1 - rate seconds) power at rest
+    watts = rate * joules + (1 - rate * seconds) * power at rest
     """
     if joules is None or seconds is None:
         return DutyCycle(rate, None, None, "the time of a sample is unknown")
@@ -71,6 +69,7 @@ def event_joules(
     """Nominal joules of the events that these counts cause, per sample."""
     empty = Counts(steps=1, updates_idle=1)
     kept = {key: counts.get(key, empty if key[1] == FREE else Counts()) for key in workload.counts}
+    # A chip that updates all its neurons would count those of the whole chip for each layer.
     entries = {k: e for k, e in profile.entries.items() if k != "support.updates_all"}
     bare, part = replace(profile, entries=entries), replace(workload.without_steps, counts=kept)
     events = events_per_sample(part, placement, bare, learning=learning)

@@ -45,8 +45,11 @@ class Draws:
     def quantity(self, key: str, quantity: Quantity) -> Array:
         """Draws between low and high with the median at the value; constant without a range.
 
-        Half of them are log-uniform below the value, half above it, so that the nominal sum lies
-        in the middle of the draws even where a range is one-sided.
+            value (low / value)^|side|   if side < 0
+            value (high / value)^|side|  else,    side uniform in [-1, 1)
+
+        Half of the draws are log-uniform below the value and half above it, so that the nominal
+        sum lies in the middle of the draws even if a range is one-sided.
         """
         if not quantity.has_range:
             return np.full(self.size, quantity.value)

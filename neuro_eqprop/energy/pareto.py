@@ -40,7 +40,7 @@ def front(points: Iterable[Point]) -> list[Point]:
 def pareto_front(points: Iterable[Point]) -> list[Point]:
     """The Pareto-optimal points in accuracy, joules and seconds, sorted by joules.
 
-    A point is beaten by one that is at least as good in all three and better in one.
+    A point is dominated by one that is at least as good in all three and better in one.
     """
     points = list(points)
 
@@ -48,14 +48,14 @@ def pareto_front(points: Iterable[Point]) -> list[Point]:
         seconds = inf if point.seconds is None else point.seconds
         return (-point.accuracy, point.joules, seconds)
 
-    def beaten(point: Point) -> bool:
+    def dominated(point: Point) -> bool:
         own = values(point)
         return any(
             all(a <= b for a, b in zip(values(other), own, strict=True)) and values(other) != own
             for other in points
         )
 
-    return sorted((p for p in points if not beaten(p)), key=lambda point: point.joules)
+    return sorted((p for p in points if not dominated(p)), key=lambda point: point.joules)
 
 
 def best(points: Iterable[Point], *, slack: float = SLACK) -> Point:

@@ -1,4 +1,4 @@
-"""The cost terms of an estimate: events times costs, power times time, and what is missing."""
+"""Cost terms of an estimate: events times their costs, and power times time."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def make_term(
     nominal: float,
     boundary: Boundary | None = None,
 ) -> Drawn:
-    """A term with its draws."""
+    """A `Term`, and the draws of its joules."""
     boundary = boundary or cost.boundary or KEYS[key].boundary or Boundary.CHIP_TOTAL
     origin = (cost.evidence, cost.source, cost.has_range, cost.operating_point)
     return Term(name, key, amount, energy(joules, nominal), boundary, *origin), joules
 
 
 def event_terms(job: Job, profile: Profile, draws: Draws) -> tuple[list[Drawn], list[MissingTerm]]:
-    """Events times their marginal costs."""
+    """Terms joules = number * cost of all events, and the events whose cost is unknown."""
     drawn, missing = [], []
     for event, number in job.events.items():
         key = f"energy.{event.value}"
@@ -118,7 +118,7 @@ def event_terms(job: Job, profile: Profile, draws: Draws) -> tuple[list[Drawn], 
 
 
 def host_terms(macs: float, cost: Quantity | None, draws: Draws) -> list[Drawn]:
-    """The multiplications of the host that computes the input currents, outside of the chip."""
+    """Term of the multiplications by which the host computes input currents, outside the chip."""
     if not macs or cost is None:
         return []
     joules = macs * draws.quantity("host mac", cost)
@@ -135,7 +135,7 @@ def host_terms(macs: float, cost: Quantity | None, draws: Draws) -> list[Drawn]:
 def power_terms(
     job: Job, profile: Profile, draws: Draws, overhead: Overhead | None
 ) -> tuple[list[Drawn], list[MissingTerm]]:
-    """Power times time: idle, host, board and clock."""
+    """Terms joules = watts * seconds of idle, host, board and clock power; unknown ones apart."""
     drawn: list[Drawn] = []
     missing, known = [], []
     for key in power_keys(profile, overhead):
@@ -177,7 +177,7 @@ def power_term(
     *,
     dynamic: bool = False,
 ) -> Drawn:
-    """A power over the time of the job."""
+    """Term of one power over the time of the job."""
     if job.time.draws is None:
         raise ValueError("a power term needs a known time")
     return make_term(
@@ -192,7 +192,7 @@ def power_term(
 
 
 def power_keys(profile: Profile, overhead: Overhead | None) -> list[str]:
-    """The power terms that add up; loaded idle where known, else static and host power."""
+    """Keys of the powers that add up: loaded idle if known, else static and host power."""
     if overhead is None:
         loaded = profile.known("power.idle_loaded") is not None
         overhead = Overhead.LOADED_IDLE if loaded else Overhead.STATIC_AND_HOST

@@ -25,7 +25,7 @@ OPTIONAL_TIMES = {
     "time.tag_update": "tag updates",
     "time.weight_update": "weight updates",
 }
-"""Work that the time of a step leaves out where its time is unknown, and says so."""
+"""Work whose time may be unknown: it is then left out, and the description names it."""
 
 
 class Clock(Enum):
@@ -82,7 +82,7 @@ def duration(
 def barrier_time(
     workload: Workload, placement: Placement, profile: Profile, draws: Draws, *, learning: bool
 ) -> Duration:
-    """Each step lasts until the slowest core has finished and the barrier has passed.
+    """Seconds on a chip whose cores wait for each other at a barrier after every step.
 
     step = max over cores and links of their work + travel of the last message + barrier
     travel = hops (1 + messages before it at a link) t_hop, see `queue_length`
@@ -131,7 +131,7 @@ def barrier_time(
 
 
 def barrier_events(tiles: int, chips: int) -> dict[str, float]:
-    """How often each part of the barrier counts in a step."""
+    """Factors of the barrier times in a step: 1, log2(tiles) and log2(chips)."""
     return {
         "time.barrier": 1.0,
         "time.barrier_tiles": log2(tiles),
@@ -140,7 +140,7 @@ def barrier_events(tiles: int, chips: int) -> dict[str, float]:
 
 
 def clock_time(synops: float, profile: Profile, draws: Draws) -> Duration:
-    """One synapse after the other at the clock of the chip."""
+    """Seconds on a chip that processes one synapse after the other: synops * time.synop."""
     cost = profile.known("time.synop")
     if cost is None:
         return unknown("the profile has no time.synop")
@@ -150,7 +150,7 @@ def clock_time(synops: float, profile: Profile, draws: Draws) -> Duration:
 
 
 def tick_time(profile: Profile, draws: Draws, *, steps: float) -> Duration:
-    """Every step lasts one tick of real time."""
+    """Seconds on a chip that runs in real time: steps * time.tick."""
     tick = profile.known("time.tick")
     if tick is None:
         return unknown("the profile has no time.tick")

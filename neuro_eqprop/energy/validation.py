@@ -116,7 +116,7 @@ class Check:
         return self.predicted.high / low if low > 0 else np.inf
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of `profiles validate --json`."""
+        """One of the `cases` of `profiles validate --json`."""
         case = self.case
         return {
             "id": case.name,
@@ -147,7 +147,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ProfileValidation:
-    """The checks of all published measurements."""
+    """The checks of all published measurements, with their calibration.
+
+    Coverage and sharpness judge ranges together (Gneiting, Balabdaoui & Raftery 2007): the ranges
+    should contain the measurements and be as narrow as possible.
+    """
 
     checks: tuple[Check, ...]
     discrepancy: Mapping[str, Discrepancy]
@@ -188,7 +192,7 @@ class ProfileValidation:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """The checks, coverage and sharpness of the predictions, and how far off these are."""
+        """The fields of `profiles validate --json`: checks, coverage, sharpness, discrepancy."""
         counting = self.predictions
         return {
             "cases": [each.to_json() for each in self.checks],
@@ -278,7 +282,7 @@ def profile_of(case: Case, changes: Mapping[str, str | float]) -> Profile:
 
 @lru_cache(maxsize=2)
 def residuals(kinds: tuple[Quantity, ...]) -> tuple[Residual, ...]:
-    """Predictions of the shipped cases beside their measurements, without any discrepancy."""
+    """Measurements and predictions of the shipped cases, without any discrepancy."""
     found = []
     for path in case_files():
         for case in read_cases(path):
@@ -472,7 +476,7 @@ def messages_of(network: PublishedNetwork, placement: Placement, profile: Profil
 
 
 def interpolate(line: Line) -> Interval:
-    """The value between the two points of a line, and how far their rounding can move it."""
+    """Linear interpolation between the two points of a line, with the range of their rounding."""
     part = (line.at - line.x[0]) / (line.x[1] - line.x[0])
     value = line.y[0] + part * (line.y[1] - line.y[0])
     margin = line.rounding * (abs(part) + abs(1 - part))

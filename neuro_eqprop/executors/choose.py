@@ -18,13 +18,13 @@ EXECUTORS: Mapping[str, str] = {
     "dask": "a Dask cluster, by the address of its scheduler",
     "slurm": "jobs of a Slurm cluster",
 }
-"""The executors, with one clause each for help and documentation."""
+"""Names of the executors, with a description for help and documentation."""
 MOST_PER_PROCESSOR = 64
-"""Workers that may be requested for each processor."""
+"""Largest number of local workers per processor."""
 
 
 def check_workers(workers: int, *, local: bool = True) -> None:
-    """Raise ValueError for a number of workers below one, or here far beyond the processors."""
+    """Raise ValueError if `workers` is below one, or too large for this machine."""
     if not isinstance(workers, Integral):
         raise ValueError(f"`workers` must be an integer, not {workers!r}")
     most = MOST_PER_PROCESSOR * (os.cpu_count() or 1)

@@ -18,11 +18,11 @@ from neuro_eqprop.executors.task import ExecutorError, Task, TaskResult
 LOST_AFTER = 10.0
 """Seconds without a connection after which a scheduler counts as lost."""
 CONNECT = 10.0
-"""Seconds to wait for the first connection."""
+"""Timeout of the first connection in seconds."""
 
 
 class OpenSchedulerWarning(UserWarning):
-    """Anyone who reaches the scheduler can run code on the cluster."""
+    """Warns of a scheduler on which anyone in the network can run code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Tls:
 class Dask:
     """Runs tasks on the Dask cluster with this scheduler; needs the extra `cluster`.
 
-    A worker of the cluster that dies costs time alone: Dask runs its tasks on another one.
+    If a worker of the cluster dies, Dask runs its tasks on another one.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Dask:
     tls: Tls | None = None
 
     def run(self, tasks: Sequence[Task], *, deadline: float) -> Iterator[TaskResult]:
-        """The results in order of completion; ExecutorError if the scheduler is lost."""
+        """Yield the results in order of completion; raise ExecutorError if the cluster is lost."""
         client = self.connect()
         done: SimpleQueue[Any] = SimpleQueue()
         try:
@@ -102,7 +102,7 @@ class Dask:
             ) from error
 
     def next_done(self, client: Any, done: SimpleQueue[Any]) -> Any:  # noqa: ANN401
-        """The next future that ended; ExecutorError if the scheduler is lost meanwhile."""
+        """Wait for the next future to end; raise ExecutorError if the scheduler is lost."""
         connected = monotonic()
         while True:
             try:
@@ -129,7 +129,7 @@ def task_result(future: Any, task: Task) -> TaskResult:  # noqa: ANN401
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an error."""
+    """The first line of the message of an error."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 

@@ -24,7 +24,7 @@ class Serial:
     """Runs tasks one after the other in the main thread of this process."""
 
     def run(self, tasks: Sequence[Task], *, deadline: float) -> Iterator[TaskResult]:
-        """The results in the order of the tasks."""
+        """Yield the results in the order of the tasks."""
         if current_thread() is not main_thread():
             raise RuntimeError(
                 "the deadline needs a signal in the main thread; use worker processes instead"
@@ -39,7 +39,7 @@ class Serial:
 
 
 class Alarm(BaseException):
-    """Raised by the signal; not caught by `except Exception` in the interrupted code."""
+    """Raised by the signal handler; a BaseException, so that tasks do not catch it."""
 
 
 @contextmanager
@@ -67,7 +67,7 @@ class Processes:
     workers: int
 
     def run(self, tasks: Sequence[Task], *, deadline: float) -> Iterator[TaskResult]:
-        """The results in order of completion."""
+        """Yield the results in order of completion."""
         waiting: SimpleQueue[Task] = SimpleQueue()
         results: SimpleQueue[TaskResult | BaseException] = SimpleQueue()
         for task in tasks:
@@ -97,7 +97,7 @@ def drive(
     deadline: float,
     over: Event,
 ) -> None:
-    """Feed one worker process until no task is left; a crashed worker is replaced."""
+    """Run waiting tasks in one worker process, and replace it if it crashes."""
     worker: Worker | None = None
     try:
         while not over.is_set():
@@ -129,7 +129,9 @@ class Worker:
         made = cls(subprocess.Popen(command(), stdin=piped, stdout=piped, start_new_session=True))
         if made.process.stdout is None or made.process.stdout.readline() != READY:
             made.stop()
-            raise RuntimeError("a worker process could not be started; standard error says why")
+            raise RuntimeError(
+                "a worker process could not be started; see its messages on standard error"
+            )
         return made
 
     @property

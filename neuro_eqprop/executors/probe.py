@@ -1,4 +1,4 @@
-"""A task with a chosen behaviour, to try an executor or a cluster."""
+"""A task that computes, fails, sleeps or exits on request, to test an executor or a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def probe(do: str = "work", seed: int = 0, seconds: float = 0.0) -> dict[str, Any]:
-    """Compute, fail, sleep or exit, as `do` says; the result names the host and the process."""
+    """Compute, fail, sleep or exit, as given by `do`; return the host and the process."""
     match do:
         case "fail":
             raise ValueError("the probe fails on purpose")

@@ -14,7 +14,7 @@ from neuro_eqprop.executors.local import run_in_new_worker
 from neuro_eqprop.executors.task import ExecutorError, Task, TaskResult
 
 POLL = 0.5
-"""Seconds between two queries of the jobs."""
+"""Polling interval in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Slurm:
     cluster: str = "slurm"
 
     def run(self, tasks: Sequence[Task], *, deadline: float) -> Iterator[TaskResult]:
-        """The results in order of completion; jobs that still wait are cancelled at the end."""
+        """Yield the results in order of completion; cancel unfinished jobs on exit."""
         if not tasks:
             return
         waiting = dict(zip(self.submit(tasks, deadline), tasks, strict=True))
@@ -55,7 +55,7 @@ class Slurm:
                 job.cancel(check=False)
 
     def submit(self, tasks: Sequence[Task], deadline: float) -> list[Any]:
-        """A job for each task."""
+        """Submit a job for each task."""
         try:
             import submitit
         except ImportError as error:
@@ -63,12 +63,12 @@ class Slurm:
                 "Slurm jobs need the package submitit; install it with "
                 "`pip install neuro_eqprop[cluster]`, or use executor 'local'"
             ) from error
-        # Its handlers print to standard output, which belongs to the results of the program.
+        # Its handlers print to standard output, which is reserved for results.
         logging.getLogger("submitit").handlers.clear()
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             executor = submitit.AutoExecutor(folder=self.folder, cluster=self.cluster)
-            # A task ends by its own deadline; the limit of the job is for a node that hangs.
+            # The worker enforces the deadline; the limit of the job ends a node that hangs.
             limits: dict[str, Any] = {"timeout_min": ceil(deadline / 60) + 2, "cpus_per_task": 1}
             if self.cluster == "slurm":
                 limits["slurm_array_parallelism"] = self.workers
@@ -89,11 +89,11 @@ def job_result(job: Any, task: Task) -> TaskResult:  # noqa: ANN401
     """The result of a job that ended."""
     try:
         found: TaskResult = job.result()
-    except Exception as error:  # whatever happened on the node belongs to this task alone
+    except Exception as error:  # any failure on the node is an error of this task only
         return TaskResult(task, {}, f"job {job.job_id} failed: {last_line(error)}")
     return TaskResult(task, found.values, found.error, found.seconds)
 
 
 def last_line(error: Exception) -> str:
-    """The last line of an error, where Slurm and Python say what went wrong."""
+    """The last line of the message of an error, where Slurm and Python give the cause."""
     return (str(error).strip() or type(error).__name__).splitlines()[-1]

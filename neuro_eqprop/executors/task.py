@@ -1,4 +1,4 @@
-"""Tasks, their results, and how one task runs."""
+"""Tasks, their results, and the function that runs one task."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 PACKAGE = "neuro_eqprop."
-"""Tasks call functions of this package alone."""
+"""Prefix of the modules that a task may name."""
 
 
 class ExecutorError(RuntimeError):
-    """An executor cannot run tasks any more; results that it has returned stay valid."""
+    """An executor can run no more tasks; the results already returned stay valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The values that a task returned, or the error that it ended with."""
+    """The return value of a task, or its error."""
 
     task: Task
     values: Json = field(default_factory=dict)
@@ -65,10 +65,10 @@ class TaskResult:
 
 
 class Executor(Protocol):
-    """Runs tasks."""
+    """Interface of the executors."""
 
     def run(self, tasks: Sequence[Task], *, deadline: float) -> Iterator[TaskResult]:
-        """The results in order of completion; `deadline` is in seconds for each task."""
+        """Yield the results in order of completion; each task has `deadline` seconds."""
         ...
 
 
@@ -78,8 +78,13 @@ def canonical(values: Mapping[str, Any]) -> bytes:
     return text.encode()
 
 
+def outcome_line(values: Json, error: str | None, seconds: float, **identity: Json) -> bytes:
+    """The outcome of a task, with what identifies it, as a line of canonical JSON."""
+    return canonical({**identity, "values": values, "error": error, "seconds": seconds}) + b"\n"
+
+
 def find(function: str) -> Callable[..., Json]:
-    """The function that a task names."""
+    """The function with the name "module:name"."""
     module, _, name = function.partition(":")
     if not module.startswith(PACKAGE):
         raise ValueError(f"{function!r} is not a function of {PACKAGE.rstrip('.')}")
@@ -107,7 +112,10 @@ def run_task(task: Task) -> TaskResult:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit torch to one thread, if it is imported (the function has done so if it needs it)."""
+    """Limit torch to one thread, if it is imported.
+
+    The module of the task has been imported before, and with it torch if the task needs it.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         yield

@@ -1,7 +1,7 @@
-"""A worker process that runs tasks: a line of JSON in, a line of JSON out.
+"""A worker process: reads tasks from standard input and writes results to standard output.
 
-It reads tasks from standard input until that ends. Output of tasks goes to standard error, so that
-it cannot be mistaken for a result.
+Each task and each result is a line of JSON. The process ends with its standard input. What tasks
+print goes to standard error, so that it cannot be mistaken for a result.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import sys
 from typing import IO
 
 from neuro_eqprop.checked_files import isolated
-from neuro_eqprop.executors.task import Task, TaskResult, canonical, run_task
+from neuro_eqprop.executors.task import Task, TaskResult, canonical, outcome_line, run_task
 
 READY = b"ready\n"
-"""The first line of a worker."""
+"""The first line that a worker writes."""
 
 
 def command() -> tuple[str, ...]:
-    """The command that starts a worker of this process."""
+    """The command that starts a worker, which ends with this process."""
     return tuple(isolated.command("neuro_eqprop.executors.worker:main", str(os.getpid())))
 
 
@@ -29,22 +29,21 @@ def pack(task: Task) -> bytes:
 
 
 def unpack(line: bytes, task: Task) -> TaskResult:
-    """The result in a line of JSON."""
+    """The result of a task from a line of JSON."""
     reply = json.loads(line)
     return TaskResult(task, reply["values"], reply["error"], reply["seconds"])
 
 
 def serve(tasks: IO[bytes], results: IO[bytes]) -> None:
-    """Run one task after another."""
+    """Run the tasks one by one and write their results."""
     for line in tasks:
         done = run_task(Task(**json.loads(line)))
-        reply = {"values": done.values, "error": done.error, "seconds": done.seconds}
-        results.write(canonical(reply) + b"\n")
+        results.write(outcome_line(done.values, done.error, done.seconds))
         results.flush()
 
 
 def main(parent: str) -> None:
-    """Serve, with standard output reserved for results."""
+    """Run a worker, with standard output reserved for results."""
     isolated.die_with_parent(int(parent))
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

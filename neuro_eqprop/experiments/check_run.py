@@ -19,13 +19,21 @@ from neuro_eqprop.io.trace.lazy import read as read_trace
 from neuro_eqprop.io.trace.schema import TraceError
 
 OK, NOTE, DAMAGED, REPAIRED = "ok", "note", "damaged", "repaired"
+"""States of a finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Finding about a file of a run folder.
+    """Result of the check of one file of a run folder.
 
-    `state` is "ok", "note" (unusual, but nothing is wrong), "damaged" or "repaired".
+    Parameters
+    ----------
+    file : str
+        Name of the file.
+    state : {"ok", "note", "damaged", "repaired"}
+        ``"note"`` is unusual but not an error.
+    detail : str
+        What was found.
     """
 
     file: str
@@ -35,7 +43,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RunCheck:
-    """The result of `check_run`."""
+    """Result of `check_run`.
+
+    Parameters
+    ----------
+    run : str
+        The run folder.
+    findings : tuple of Finding
+        One or more for each file.
+    """
 
     run: str
     findings: tuple[Finding, ...]
@@ -46,7 +62,7 @@ class RunCheck:
         return all(each.state != DAMAGED for each in self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of `check --json`."""
+        """Return the fields of `check --json`."""
         return {"run": self.run, "ok": self.ok, "files": [asdict(each) for each in self.findings]}
 
     def _repr_html_(self) -> str:
@@ -57,21 +73,22 @@ class RunCheck:
 def check_run(path: str | Path, *, repair: bool = True) -> RunCheck:
     """Verify the files of a run folder, and repair what can be repaired.
 
-    Digests of the model and of its settings are compared, every trace is read completely, and every
-    line of metrics and evaluations is parsed. Temporary files of ended processes and unfinished or
-    damaged lines are removed; the old file is kept as `NAME.damaged` where a whole line is lost.
+    The digests of the model and of its settings are compared, every trace is read completely, and
+    every line of metrics and evaluations is parsed. Repair removes temporary files of ended
+    processes, and unfinished or damaged lines; if a complete line is removed, the old file is kept
+    as `NAME.damaged`.
 
     Parameters
     ----------
     path : str or Path
         The run folder.
     repair : bool
-        False only reports.
+        Whether to repair; False only reports.
 
     Returns
     -------
     RunCheck
-        The findings by file; `ok` if nothing is damaged now.
+        The findings for each file; `ok` is True if no file is damaged.
 
     Examples
     --------
@@ -96,7 +113,7 @@ def check_run(path: str | Path, *, repair: bool = True) -> RunCheck:
 
 
 def check_files(folder: Path, *, repair: bool) -> Iterator[Finding]:
-    """The findings of all files of a run folder."""
+    """Check all files of a run folder."""
     yield from check_state(folder)
     for name in (run_folder.METRICS, run_folder.EVALUATIONS):
         if (folder / name).exists():
@@ -106,10 +123,12 @@ def check_files(folder: Path, *, repair: bool) -> Iterator[Finding]:
     for path in sorted([*folder.glob("*.h5"), *folder.glob("*.h5.partial")]):
         yield check_trace(path)
     for path in sorted(folder.glob("*.h5.before")):
-        yield Finding(path.name, NOTE, "the trace that an unfinished one was to replace")
+        yield Finding(
+            path.name, NOTE, "the earlier trace, which an unfinished recording was to replace"
+        )
     if (folder / run_folder.BEFORE).exists():
         yield Finding(
-            run_folder.BEFORE, NOTE, "the run that an unfinished one is to replace; move it back"
+            run_folder.BEFORE, NOTE, "the earlier run, kept while a new one is unfinished"
         )
     for path in leftovers(folder):
         if repair:
@@ -119,7 +138,7 @@ def check_files(folder: Path, *, repair: bool) -> Iterator[Finding]:
 
 
 def attempt(path: Path, read: Callable[[Path], str]) -> Finding:
-    """The finding of a file that `read` reads."""
+    """Check a file by reading it; `read` returns the detail or raises."""
     try:
         return Finding(path.name, OK, read(path))
     except (ValueError, OSError, RuntimeError, KeyError) as error:
@@ -127,7 +146,7 @@ def attempt(path: Path, read: Callable[[Path], str]) -> Finding:
 
 
 def check_state(folder: Path) -> Iterator[Finding]:
-    """The findings of the settings, the model and the state to resume from."""
+    """Check the settings, the model and the state to resume from."""
     study, model = folder / run_folder.STUDY, folder / run_folder.MODEL
     resume = folder / run_folder.RESUME
     if not study.exists():
@@ -143,12 +162,12 @@ def check_state(folder: Path) -> Iterator[Finding]:
 
 
 def describe_energy(path: Path) -> str:
-    """Contents of an energy file."""
+    """Describe an energy file."""
     return f"{len(read_energy(path).estimates)} chips"
 
 
 def describe_model(path: Path) -> str:
-    """Contents of a model file; errors if it or its settings are not those that were written."""
+    """Describe a model file; raise if a digest of it or of its settings differs."""
     model = checkpoint.load_training(path)[0]
     stored, study = checkpoint.stored_study(path), path.parent / run_folder.STUDY
     if stored is not None and study.exists() and stored != run_folder.study_digest(study):
@@ -159,7 +178,7 @@ def describe_model(path: Path) -> str:
 
 
 def check_lines(path: Path, *, repair: bool) -> Finding:
-    """The finding of a JSONL file, whose damaged lines are removed."""
+    """Check a JSONL file, and remove its damaged lines."""
     try:
         lines = list(json_lines(path))
         ended = path.read_bytes()[-1:] in (b"", b"\n")
@@ -169,7 +188,7 @@ def check_lines(path: Path, *, repair: bool) -> Finding:
     bad = [line for line in lines if line.row is None]
     if not bad and ended:
         return Finding(path.name, OK, f"{len(good)} lines")
-    what = f"{len(good)} lines" + (", the last without its end" if not ended else "")
+    what = f"{len(good)} lines" + (", the last one unfinished" if not ended else "")
     lost = [line for line in bad if not line.unfinished]
     if lost:
         what += f"; damaged: {', '.join(str(line.number) for line in lost)}"
@@ -177,19 +196,19 @@ def check_lines(path: Path, *, repair: bool) -> Finding:
         return Finding(path.name, DAMAGED, what)
     if lost:
         path.with_name(f"{path.name}.damaged").write_bytes(path.read_bytes())
-        what += f"; removed, the old file is {path.name}.damaged"
+        what += f"; removed, the old file is kept as {path.name}.damaged"
     write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in good))
     return Finding(path.name, REPAIRED, what)
 
 
 def check_trace(path: Path) -> Finding:
-    """The finding of a trace, read completely."""
+    """Check a trace by reading it completely."""
     try:
         trace = read_trace(path)
     except TraceError as error:
         if "not a trace of this program" in str(error):
-            return Finding(path.name, NOTE, "no trace of this program, left alone")
+            return Finding(path.name, NOTE, "not a neuro_eqprop trace; not checked")
         return Finding(path.name, DAMAGED, str(error))
     if trace.complete:
         return Finding(path.name, OK, f"{trace.samples} samples, complete")
-    return Finding(path.name, NOTE, f"not complete: the first {trace.samples} samples are there")
+    return Finding(path.name, NOTE, f"incomplete: holds the first {trace.samples} samples")

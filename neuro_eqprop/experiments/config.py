@@ -1,4 +1,4 @@
-"""A study: the settings of a training run, and the file that holds them."""
+"""`Study`: the settings of a training run, and the TOML file that stores them."""
 
 from __future__ import annotations
 
@@ -28,26 +28,29 @@ if TYPE_CHECKING:
 
 
 def refuse_build(settings: ModelSettings, shape: Shape, classes: int) -> Network:
-    """Raise ValueError: settings do not describe a network that was given from Python."""
+    """Raise ValueError: a network that was passed as an object cannot be built from settings."""
     raise ValueError("the network of model 'custom' is in model.safetensors of its run folder")
 
 
 CUSTOM = Architecture("custom", "a Network object", lambda: ModelSettings("custom"), refuse_build)
-"""Name in a study of a network that `train` was given as an object."""
+"""Architecture in the study of a network that was passed to `train` as an object."""
 
 
 def find_architecture(name: str) -> Architecture:
-    """The architecture of that name."""
+    """Return the architecture with a name."""
     return CUSTOM if name == CUSTOM.name else MODELS.find(name)
 
 
 def with_vocabulary(model: ModelSettings, data: Dataset) -> ModelSettings:
-    """The settings with the vocabulary of the data; ValueError if one has ids, the other not."""
+    """Fill in the vocabulary size of the data.
+
+    Raises ValueError if the data are token ids and the model takes numbers.
+    """
     takes_ids = "vocabulary" in settings_of(type(model))
     if data.vocabulary and not takes_ids:
         fitting = [n for n in MODELS if "vocabulary" in settings_of(type(MODELS[n].settings()))]
         raise ValueError(
-            f"{data.name!r} has rows of token ids, and model {model.name!r} takes numbers: use "
+            f"{data.name!r} has rows of token ids, and model {model.name!r} takes numbers; use "
             f"model {' or '.join(fitting)}"
         )
     if not takes_ids or not data.vocabulary:
@@ -55,17 +58,17 @@ def with_vocabulary(model: ModelSettings, data: Dataset) -> ModelSettings:
     given: int = model.vocabulary  # type: ignore[attr-defined]
     if given and given < data.vocabulary:
         raise ValueError(
-            f"vocabulary is {given}, but {data.name!r} has {data.vocabulary} token ids: leave it "
-            f"out to take all"
+            f"vocabulary is {given}, but {data.name!r} has {data.vocabulary} token ids; leave it "
+            f"out to use all"
         )
     return replace(model, vocabulary=given or data.vocabulary)  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True)
 class Study:
-    """The settings of a training run, with the defaults that suit the embedded digits.
+    """Settings of a training run; the defaults suit the embedded digits.
 
-    `make_study` and `adapt` take settings by their flat names, without the table.
+    `make_study` and `adapt` take settings by their flat names, without the name of the table.
     """
 
     dataset: str = setting("digits", "name of a data set, or an .npz file")
@@ -100,11 +103,11 @@ class Study:
                 if self.get(key, 0.0) >= 1.0:
                     raise ValueError(
                         f"{key} is {self.get(key)}; a nudge of that size away from the target "
-                        f"never settles: keep it below one, or use nudging 'positive'"
+                        f"never settles; keep it below one, or use nudging 'positive'"
                     )
 
     def flat(self) -> dict[str, Any]:
-        """All settings by their flat names; `model` and `rule` are the names of these."""
+        """Return all settings by their flat names; `model` and `rule` map to their names."""
         found = {key: getattr(self, key) for key in TOP}
         for table in TABLES:
             part = getattr(self, table)
@@ -113,16 +116,16 @@ class Study:
         return found
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
-        """A setting by its flat name; the default where the model or the rule has none such."""
+        """Return a setting by its flat name; `default` if the model and the rule do not have it."""
         return self.flat().get(key, default)
 
     @property
     def damping(self) -> float:
-        """Damping factor of settling; one where the rule has no such setting."""
+        """Damping factor of settling in (0, 1]; one if the rule has no such setting."""
         return float(self.get("damping", 1.0))
 
     def network(self, data: Dataset) -> Network:
-        """The network of this study, sized for the data."""
+        """Build the network of this study, sized for the data."""
         architecture = find_architecture(self.model.name)
         made = architecture.build(with_vocabulary(self.model, data), data.shape, data.classes)
         if self.training.normalise:
@@ -134,12 +137,12 @@ class Study:
         twin = feed_forward(made)
         if self.get("bound", 0.0) not in (0.0, getattr(architecture.settings(), "bound", 0.0)):
             return twin
-        # The default bound lets a model settle; a feed-forward network keeps only one that was set.
+        # The default bound makes settling converge, which a feed-forward network does not need.
         free = tuple(replace(c, bound=None) for c in twin.connections)
         return replace(twin, connections=free)
 
     def view(self, data: Dataset) -> Augmentation:
-        """The augmentation of training samples."""
+        """Return the augmentation of training samples."""
         from neuro_eqprop.training import augment
 
         shifted = self.training.shift and self.training.normalise
@@ -151,7 +154,7 @@ class Study:
         )
 
     def recipe(self) -> TrainingConfig:
-        """How the network is trained."""
+        """Return the settings of the training loop."""
         training, rule = self.training, self.rule
         return TrainingConfig(
             epochs=training.epochs,
@@ -181,37 +184,38 @@ class Study:
 
 
 TOP = ("dataset", "seed")
-"""The settings of a study file above its tables."""
+"""Settings of a study file outside its tables."""
 TABLES = ("model", "rule", "training")
-"""The tables of a study file."""
+"""Tables of a study file."""
 NAMED = ("model", "rule")
-"""Tables that have a name, which decides on their settings."""
+"""Tables with a `name`, which determines their settings."""
 
 
 def make_study(**settings: Any) -> Study:  # noqa: ANN401
-    """A study from flat settings: `make_study(model="conv", hidden=(16,), epochs=5)`."""
+    """Make a study from flat settings, as `make_study(model="conv", hidden=(16,), epochs=5)`."""
     return adapt(Study(), settings)
 
 
 def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
-    """The study with some settings changed.
+    """Return the study with some settings changed.
 
     Keys are flat names (`epochs`) or names with their table (`training.epochs`); values may be
-    text, as on the command line. A new model brings its own defaults and its own rule where
-    neither the changes nor the study set others; settings that it does not have are dropped.
+    text, as on the command line. A change of the model also changes the rule and other settings to
+    the defaults of the new model, unless they are among the changes or differ from their defaults
+    in `study`; settings that the new model does not have are dropped.
     """
     given = flat_names(changes)
     model = change_model(study, given)
     suited = suited_defaults(study, model) | given
     rule = change_rule(study, model, suited)
-    training = changed(study.training, suited)
-    refuse_foreign(given, model, rule)
+    training = with_changes(study.training, suited)
+    check_known(given, model, rule)
     top = {key: convert(key, given[key], getattr(study, key)) for key in TOP if key in given}
     return replace(study, model=model, rule=rule, training=training, **top)
 
 
 def flat_names(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes by flat name: tables are spread out, and names lose their table."""
+    """Flatten nested tables and dotted names, as `training.epochs`, to flat names."""
     found: dict[str, Any] = {}
     for key, value in changes.items():
         if key in TABLES and isinstance(value, Mapping):
@@ -227,38 +231,38 @@ def flat_names(changes: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def changed(part: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """Settings of a table with those changed that it has."""
+def with_changes(part: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return the settings of a table, updated by those in `given` that it has."""
     own = {key: given[key] for key in settings_of(type(part)) if key in given}
     return replace(
         part, **{key: convert(key, each, getattr(part, key)) for key, each in own.items()}
     )
 
 
-def moved(part: Any, fresh: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """Settings of another kind than before, with what was set before and the changes."""
-    usual = type(part)(part.name)
+def carry_over(part: Any, fresh: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return the settings `fresh`, updated by the non-default ones of `part` and by `given`."""
+    defaults = type(part)(part.name)
     before = {
         key: getattr(part, key)
         for key in settings_of(type(part))
-        if getattr(part, key) != getattr(usual, key)
+        if getattr(part, key) != getattr(defaults, key)
     }
-    return changed(fresh, before | dict(given))
+    return with_changes(fresh, before | dict(given))
 
 
 def change_model(study: Study, given: Mapping[str, Any]) -> ModelSettings:
-    """The settings of the model after the changes."""
+    """Return the settings of the model after the changes."""
     name = str(given.get("model", study.model.name))
     if name == study.model.name:
-        found = changed(study.model, given)
+        found = with_changes(study.model, given)
     else:
-        found = moved(study.model, find_architecture(name).settings(), given)
+        found = carry_over(study.model, find_architecture(name).settings(), given)
     assert isinstance(found, ModelSettings)
     return found
 
 
 def suited_defaults(study: Study, model: ModelSettings) -> dict[str, Any]:
-    """Defaults of training that suit a new model, for settings that have their default now."""
+    """Return the defaults of a new model, for the settings that have the default of the old one."""
     old, new = (find_architecture(name).training for name in (study.model.name, model.name))
     if model.name == study.model.name:
         return {}
@@ -271,20 +275,20 @@ def suited_defaults(study: Study, model: ModelSettings) -> dict[str, Any]:
 
 
 def change_rule(study: Study, model: ModelSettings, given: Mapping[str, Any]) -> RuleSettings:
-    """The settings of the rule after the changes."""
+    """Return the settings of the rule after the changes."""
     own = find_architecture(study.model.name).rule_for(study.model) == study.rule.name
     name = str(given.get("rule", ""))
     name = name or (find_architecture(model.name).rule_for(model) if own else study.rule.name)
     if name == study.rule.name:
-        found = changed(study.rule, given)
+        found = with_changes(study.rule, given)
     else:
-        found = moved(study.rule, RULES.find(name).settings(name), given)
+        found = carry_over(study.rule, RULES.find(name).settings(name), given)
     assert isinstance(found, RuleSettings)
     return found
 
 
-def refuse_foreign(given: Mapping[str, Any], model: ModelSettings, rule: RuleSettings) -> None:
-    """Refuse settings that a study with this model and this rule does not have."""
+def check_known(given: Mapping[str, Any], model: ModelSettings, rule: RuleSettings) -> None:
+    """Raise ValueError for a setting that the model and the rule do not have."""
     known = {*TOP, *NAMED, *settings_of(TrainingSettings)}
     known |= {*settings_of(type(model)), *settings_of(type(rule))}
     chosen = {"model": model.name, "rule": rule.name}
@@ -299,7 +303,7 @@ def refuse_foreign(given: Mapping[str, Any], model: ModelSettings, rule: RuleSet
             if names:
                 raise ValueError(
                     f"{table} {chosen[table]!r} has no setting {key!r} (here {value!r}), which "
-                    f"belongs to {', '.join(names)}: leave it out"
+                    f"belongs to {', '.join(names)}; leave it out"
                 )
         raise UnknownNameError("setting", key, known)
 
@@ -328,11 +332,11 @@ VERSION_01 = {
     "order": ("sequential",),
     "tolerance": (0.0,),
 }
-"""Values that version 0.1 wrote for settings which the model or the rule does not have."""
+"""Values that version 0.1 wrote for settings that the model or the rule does not use."""
 
 
 def without_unused(written: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a flat file, as version 0.1 wrote them, without those that have no use."""
+    """Drop the settings of a flat file of version 0.1 that its model and rule do not use."""
     model = MODELS.find(str(written.get("model", "layered"))).settings()
     rule = RULES.find(str(written.get("rule", "hebbian"))).settings
     used = {**settings_of(type(model)), **settings_of(rule), **settings_of(TrainingSettings)}
@@ -340,13 +344,13 @@ def without_unused(written: Mapping[str, Any]) -> dict[str, Any]:
         key: value
         for key, value in written.items()
         if not (key in VERSION_01 and key not in used and value in VERSION_01[key])
-        # A bound of zero stood for the default of a model that needs one.
+        # In version 0.1, a bound of zero meant the default of the model.
         and not (key == "bound" and value == 0.0 and getattr(model, "bound", 0.0))
     }
 
 
 def read(path: Path) -> Study:
-    """The study in a TOML file, with tables or, as version 0.1 wrote it, flat."""
+    """Read a study from a TOML file, with tables or flat as in version 0.1."""
     written = dict(read_toml(path).content)
     written.pop("learn", None)  # settings of on-chip learning, see `on_chip_config`
     try:
@@ -358,24 +362,24 @@ def read(path: Path) -> Study:
 
 
 def nested(written: Mapping[str, Any]) -> bool:
-    """Whether a study file has tables."""
+    """Return whether a study file has tables."""
     return any(isinstance(value, Mapping) for value in written.values())
 
 
 def write(study: Study) -> str:
-    """The study as TOML."""
+    """Format a study as TOML."""
     parts = [toml_lines({key: getattr(study, key) for key in TOP})]
     parts += [f"[{table}]\n{toml_lines(asdict(getattr(study, table)))}" for table in TABLES]
     return "\n".join(parts)
 
 
 def toml_lines(settings: Mapping[str, Any]) -> str:
-    """Settings as lines of TOML."""
+    """Format settings as lines of TOML."""
     return "".join(f"{key} = {toml_value(value)}\n" for key, value in settings.items())
 
 
 def toml_value(value: Any) -> str:  # noqa: ANN401
-    """A value as TOML."""
+    """Format a value as TOML."""
     if isinstance(value, str | bool):
         return json.dumps(value, ensure_ascii=False)
     return str(list(value)) if isinstance(value, tuple) else repr(value)

@@ -1,4 +1,4 @@
-"""The error of a model as spikes, layer by layer."""
+"""Conversion error: spiking rates of a model against its equilibrium, layer by layer."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def conversion_error(
     Parameters
     ----------
     model : Model
-        For example one of `from_torch`.
+        A trained model, or one converted by `from_torch`.
     x : array (samples, features)
-        The samples.
-    y : array (samples,)
-        Their class numbers.
+        Samples.
+    y : array of int (samples,)
+        Class numbers.
     code, steps, on, bits, input
         As in `Model.evaluate`.
 
     Returns
     -------
     dict
-        Accuracy of rates and of spikes, their agreement, event counts; under `layers` a row for
-        each layer with `pearson`, `rmse`, `p999`, `worst` and `clipped`, the fraction of rates at
-        the upper end of the activation.
+        Accuracy of rates and of spikes, their agreement, and event counts; under `layers` one dict
+        per layer with `pearson`, `rmse`, `p999`, `worst` and `clipped`, the fraction of rates at
+        the maximum of the activation.
     """
     samples = model.samples(x)
     labels = classes_of(model, samples, y)

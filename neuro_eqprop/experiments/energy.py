@@ -1,4 +1,4 @@
-"""Energy estimates of runs and simulations: count events, place the network, estimate each chip."""
+"""Energy estimates of runs and simulations on spiking chips."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from neuro_eqprop.arrays import Ints, UnknownNameError
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.energy.dense_reference import dense_references
 from neuro_eqprop.energy.estimate import NO_LEARNING, Options, estimate_use
+from neuro_eqprop.energy.estimate_workload import (
+    check_chips,
+    check_refused,
+    estimate_workload,
+)
 from neuro_eqprop.energy.file import read_energy
 from neuro_eqprop.energy.mapping import MappingGoal
 from neuro_eqprop.energy.pareto import Point
@@ -24,14 +29,12 @@ from neuro_eqprop.energy.result import (
     EnergyReport,
     LearningEvents,
     TrainingCost,
-    check_chips,
-    check_refused,
-    estimate_workload,
 )
 from neuro_eqprop.energy.time import Clock
 from neuro_eqprop.experiments.evaluate import CountedRun, count_events
 from neuro_eqprop.experiments.learning_cost import count_learning_events, samples_to_record
 from neuro_eqprop.experiments.run_folder import ENERGY, Run, open_run
+from neuro_eqprop.experiments.simulate import SampleCallback
 from neuro_eqprop.hardware.placement import PlacementStatus
 from neuro_eqprop.hardware.profile import Device, Overhead, Profile
 from neuro_eqprop.hardware.quantities import parse_amount
@@ -45,23 +48,20 @@ from neuro_eqprop.spiking.rounding import QuantisationError
 from neuro_eqprop.traces import MemorySink, Record
 
 BITS = 8
-"""Bits of a weight on a chip, unless given."""
-CURVE_STEPS = (1, 2, 4, 8, 16, 32, 64)
+"""Default bits of a weight on a chip."""
 CURVE_CODES = ("rate", "graded")
-"""Codes of the curve, besides the one that is given; and `paired` where `rate` is impossible."""
+"""Codes on the curve beside the chosen one; `paired` is added if the network has no rate code."""
 CURVE_DRAWS = 2001
-LEARNING_EVENTS = (
-    *("steps", "spikes", "synops", "trace_updates", "tag_updates"),
-    "weight_updates",
-)
-
+"""Monte Carlo draws per point of the curve."""
+LEARNING_EVENTS = ("steps", "spikes", "synops", "trace_updates", "tag_updates", "weight_updates")
+"""Fields of `Counts` that are reported for each phase of a learning sample."""
 NOTHING_LEARNED = "unknown: no weight changed in the counted samples; count more of them"
 PARETO_STEPS, PARETO_BITS = (4, 8, 16, 32), (8, 4)
-"""Steps and bits of the settings whose Pareto front is computed."""
+"""Default grid of steps and weight bits that the Pareto front is computed over."""
 ACCURACY_SAMPLES = 500
-"""Test samples whose accuracy is reported with the joules, or as many as there are."""
+"""Most test samples for the accuracy that is reported with the joules."""
 DENSE_PASSES = 3
-"""Multiplications of a dense training step over those of a forward pass: one forwards, two back."""
+"""MACs of a dense training step, in forward passes: one forward pass, two for backprop."""
 
 StageCallback = Callable[[str, int, int], None]
 """Called with the name of a stage, the steps done in it, and their total."""
@@ -72,11 +72,12 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 
 Source: TypeAlias = str | Path | Run | Simulation | Workload
+"""Anything whose energy can be estimated, see `estimate_energy`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountSettings:
-    """How the events of a run are counted."""
+    """Settings with which the events of a run are counted, see `estimate_energy`."""
 
     samples: int = 32
     steps: int | None = None
@@ -88,12 +89,15 @@ class CountSettings:
 
 @dataclass(frozen=True, slots=True)
 class CountedSource:
-    """The events of a source, counted or given."""
+    """Events of a source, counted or given."""
 
     workload: Workload
+    """Events of inference."""
     learning: Workload | None
+    """Events of learning; None if they are unknown."""
     counted: CountedEvents
     run: Run | None
+    """The run that was counted; None for given counts."""
 
 
 @overload
@@ -136,73 +140,78 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     seed: int = 0,
     progress: StageCallback = no_progress,
 ) -> EnergyEstimate | EnergyReport:
-    """Joules and seconds of an inference, and of a learning sample, on spiking chips.
+    """Estimate energy and time per inference, and per learning sample, on spiking chips.
 
-    Events are counted on the emulator unless `source` already has counts. The estimate is events
-    times published costs plus idle power times time, each with its range; costs that are not
-    published stay unknown and make the joules a lower bound.
+    Events are counted on the emulator unless `source` already has counts. The energy is the number
+    of events times their published cost, plus idle power times time, each with its range. Costs
+    that are not published stay unknown and make the estimate a lower bound.
 
     Parameters
     ----------
     source : str, Path, Run, Simulation or Workload
-        A run folder or an opened run, whose events are counted now; a simulation with its counts;
-        a file of counts (``.json``), or a workload.
+        A run folder or an opened run, whose events are counted; a simulation, a workload or a file
+        of counts (``.json``), whose counts are used.
     profiles : str, Path, Profile, or a list of these, optional
-        The chips, by name, by file or as objects (see `load_profile`). A single one gives an
+        Chips by name, file or object (see `load_profile`). One profile returns an
         `EnergyEstimate`, a list an `EnergyReport`. Default: all chips that ship with the package.
     samples : int
         Test samples to count inference on, and training samples to count learning on.
     steps : int, optional
-        Steps of a phase; default: those of the code.
+        Steps of each phase; default: those of the code.
     code : str, optional
-        The spike code; default: ``"rate"``, or ``"graded"`` where the network needs it.
+        Spike code; default: ``"rate"``, or ``"graded"`` where the network needs it.
     bits : int, optional
         Bits of a weight; events are then counted in fixed point. Default: 8 bits on the chip,
         events counted in floating point.
     input : {"rate", "graded", "current"}, optional
-        How data enter the network. Default: as spikes on the chip, ``"rate"`` or ``"graded"`` as
-        the code has it. With ``"current"``, a host multiplies the first weights, and its
-        multiplications are charged at the cost of a small microcontroller (cortex_m33).
+        Input coding. Default: spikes on the chip, ``"graded"`` for codes with graded spikes, else
+        ``"rate"``. With ``"current"``, a host multiplies the input by the first weights, and its
+        MACs are charged at the cost of a small microcontroller (cortex_m33).
     presentations : int, optional
-        Samples of the whole training; default: those of the run.
+        Samples presented in the whole training; default: those of the run.
     batch : int, optional
         Batch size of the dense devices; default: all that were measured.
     clock : {"model", "tick"}, optional
-        Source of the time of a step; default: that of the profile.
+        Model of the time per step; default: that of the profile.
     step_seconds : float, optional
-        Measured seconds of a step, instead of a model.
+        Measured seconds per step, used instead of the model.
     overhead : {"loaded_idle", "static_and_host"}, optional
-        Which power counts as that of an idle chip; default: loaded idle where it is known.
+        Which power counts as idle power; default: loaded idle where it is known.
     tag_bits : int, optional
-        Bits of the learning tag of a synapse; default: those of the profile.
+        Bits of a synapse's learning tag; default: those of the profile.
     soft_reset : bool, optional
-        Whether neurons take the compartments of a soft reset; default: where their code needs it.
+        Whether neurons use the extra compartments of a soft reset; default: if the code needs it.
     chips : int, optional
         Number of available chips; default: the largest machine of the profile.
     mapping : {"least-energy", "fewest-cores", "balanced"}
-        What the cores of each layer are chosen for. ``"least-energy"`` minimises the joules of a
-        sample, ``"balanced"`` takes the fewest cores with at most twice the shortest time.
+        Goal of the placement. ``"least-energy"`` minimises the joules per sample, ``"balanced"``
+        takes the fewest cores with at most twice the shortest time.
     cores : int, optional
-        Use this number of cores, spread so that the slowest is as fast as possible.
+        Use this number of cores, distributed so that the slowest is as fast as possible.
     rate : str or float, optional
-        Samples a second of a chip that is always on, as 10 or ``"10Hz"``: average power.
+        Samples per second of a chip that is always on, as 10 or ``"10Hz"``; adds average power.
     supply : str or float, optional
-        Another supply voltage, as 0.9 or ``"0.9V"``, for chips whose law of scaling is known.
+        Supply voltage, as 0.9 or ``"0.9V"``, for chips with a known voltage scaling.
     target : float, optional
-        Accuracy to reach: the joules of learning are those until the first epoch that has it.
+        Test accuracy in (0, 1]; the energy of learning is that until the first epoch that reaches
+        it.
     pareto : bool
-        Whether to estimate accuracy, joules and latency over codes, steps and bits on all chips,
+        Whether to estimate accuracy, energy and latency over codes, steps and bits on all chips,
         and to mark the Pareto-optimal settings.
+    pareto_steps : sequence of int
+        Numbers of steps of the Pareto grid.
+    pareto_bits : sequence of int
+        Weight bits of the Pareto grid.
     curve : sequence of int, optional
-        Numbers of steps for which accuracy and joules are estimated, in several codes.
+        Numbers of steps at which accuracy and energy are estimated, for several codes.
     curve_samples : int
-        Test samples of each point of the curve.
+        Test samples per point of the curve and of the Pareto grid.
     beside : str, Path or EnergyReport, optional
         A second run with its own estimate, to compare with.
     explain : bool
         Whether to add the sources of all quantities that were used.
     seed : int
-        Of the Monte Carlo draws over the ranges of the costs.
+        Seed of the Monte Carlo draws over the ranges of the costs.
     progress : callable, optional
         Called with the name of a stage, the steps done and their total.
 
@@ -257,17 +266,16 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     )
     if profiles is not None and len(chosen) == 1:
         check_refused(report)
-    if curve is not None:
+    if curve is not None or pareto:
         if found.run is None:
-            raise ValueError("curve needs a run, whose events are counted for each setting")
+            name = "pareto" if curve is None else "curve"
+            raise ValueError(f"{name} needs a run, whose events are counted for each setting")
         settings = replace(counting, code=found.counted.code, samples=curve_samples)
-        report = add_curves(report, found.run, chosen, options, curve, settings, progress)
-    if pareto:
-        if found.run is None:
-            raise ValueError("pareto needs a run, whose events are counted for each setting")
-        settings = replace(counting, code=found.counted.code, samples=curve_samples)
-        choices = (tuple(pareto_steps), tuple(pareto_bits))
-        report = add_pareto(report, found.run, chosen, options, settings, choices, progress)
+        curves = CurveEstimator(found.run, chosen, options, settings, progress)
+        if curve is not None:
+            report = curves.add_curves(report, curve)
+        if pareto:
+            report = curves.add_pareto(report, pareto_steps, pareto_bits)
     report = add_training(report, found, devices, target=target, seed=seed)
     if beside is not None:
         report = replace(report, beside=report.compare_run(open_report(beside)))
@@ -276,12 +284,12 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
 
 
 def at_supply(chips: Iterable[Profile], volts: float, *, named: bool) -> list[Profile]:
-    """The chips at another supply; of all chips, those that have a law for it."""
+    """Profiles at a supply voltage; unless `named`, only of the chips that allow this voltage."""
     chosen = list(chips)
     if not named:
         chosen = [e for e in chosen if e.scaling and e.scaling.low <= volts <= e.scaling.high]
         if not chosen:
-            raise ValueError(f"no chip has a law of scaling that holds at {volts:g} V")
+            raise ValueError(f"no chip has a voltage scaling that is valid at {volts:g} V")
     return [each.at_supply(volts) for each in chosen]
 
 
@@ -293,10 +301,10 @@ def add_training(
     target: float | None,
     seed: int,
 ) -> EnergyReport:
-    """The samples of the training, or those until a target accuracy, beside dense training."""
+    """Add the cost of the whole training, or until a target accuracy, and that of dense devices."""
     whole = found.counted.learning.presentations
     if target is not None and found.run is None:
-        raise ValueError("target needs a run, whose epochs say when the accuracy was reached")
+        raise ValueError("target needs a run, whose history has the accuracy of each epoch")
     if whole is None or not found.workload.dense_macs:
         return report
     samples, note = whole, "the whole training"
@@ -317,12 +325,12 @@ def add_training(
 
 
 def samples_until(run: Run, whole: int, target: float) -> tuple[int, str]:
-    """Training samples until the first epoch whose test accuracy reaches the target."""
+    """Return the training samples until the first epoch that reaches the target, and a note."""
     if not 0 < target <= 1:
-        raise ValueError(f"target {target:g} is no accuracy; it lies between 0 and 1")
+        raise ValueError(f"target is {target:g}; an accuracy is above 0 and at most 1")
     rows = [row for row in run.history if row.get("test_accuracy") is not None]
     if not rows:
-        raise ValueError("the run records no test accuracy for its epochs; leave out target")
+        raise ValueError("the history of the run has no test accuracy; leave out target")
     reached = [k for k, row in enumerate(rows) if row["test_accuracy"] >= target]
     best = max(row["test_accuracy"] for row in rows)
     if not reached:
@@ -334,36 +342,8 @@ def samples_until(run: Run, whole: int, target: float) -> tuple[int, str]:
     return round(share * whole), f"until {target:.2%}, epoch {reached[0] + 1} of {epochs}"
 
 
-def add_pareto(
-    report: EnergyReport,
-    run: Run,
-    chips: Sequence[Profile],
-    options: Options,
-    settings: CountSettings,
-    choices: tuple[tuple[int, ...], tuple[int, ...]],
-    progress: StageCallback,
-) -> EnergyReport:
-    """Accuracy, joules and latency of each chip over codes, and over the chosen steps and bits."""
-    steps, widths = choices
-    points: dict[str, list[Point]] = {each.name: list(report[each.name].curve) for each in chips}
-    left_out: dict[str, str] = {}
-    samples = 0
-    for bits in widths:
-        part = add_curves(
-            report, run, chips, options, steps, replace(settings, bits=bits), progress
-        )
-        for each in part:
-            points[each.profile] += each.curve
-        if part.curve is not None:
-            samples = part.curve.samples
-            left_out |= {f"{code}, {bits} bits": why for code, why in part.curve.left_out.items()}
-    estimates = tuple(replace(each, curve=tuple(points[each.profile])) for each in report)
-    curve = CurveSettings(samples, steps, left_out, pareto=True)
-    return replace(report, estimates=estimates, curve=curve)
-
-
 def find_mapping(mapping: str | MappingGoal) -> MappingGoal:
-    """A mapping by name."""
+    """Return the mapping goal with a name."""
     if isinstance(mapping, MappingGoal):
         return mapping
     names = [each.value for each in MappingGoal]
@@ -375,7 +355,7 @@ def find_mapping(mapping: str | MappingGoal) -> MappingGoal:
 def choose_profiles(
     profiles: Iterable[str | Path | Profile] | None,
 ) -> tuple[list[Profile], list[Profile]]:
-    """The chips to estimate, and the dense devices to compare them with."""
+    """Return the chips to estimate, and the dense devices to compare them with."""
     shipped = [load_profile(name) for name in profile_names()]
     devices = [each for each in shipped if each.device is not Device.SPIKING]
     if profiles is None:
@@ -383,13 +363,13 @@ def choose_profiles(
     else:
         chips = [load_profile(each) for each in profiles]
     if not chips:
-        raise ValueError("profiles is empty; name a chip, or leave it out for all")
+        raise ValueError("profiles is empty; name a chip, or leave it out to estimate all")
     check_chips(chips)
     return chips, devices
 
 
 def open_report(source: str | Path | EnergyReport) -> EnergyReport:
-    """A report, given as such, as its file, or as the run folder that holds the file."""
+    """Return a report from an object, a file, or a run folder."""
     if isinstance(source, EnergyReport):
         return source
     path = Path(source)
@@ -400,7 +380,7 @@ def open_report(source: str | Path | EnergyReport) -> EnergyReport:
 
 
 def count_source(source: Source, settings: CountSettings, progress: StageCallback) -> CountedSource:
-    """The events of a source: counted now on the emulator, or those that it has."""
+    """Return the events of a source; those of a run are counted on the emulator."""
     if isinstance(source, str | Path) and Path(source).suffix == ".json":
         workload = read_workload(Path(source))
         workload = workload if settings.bits is None else workload.with_bits(settings.bits)
@@ -422,18 +402,18 @@ def count_source(source: Source, settings: CountSettings, progress: StageCallbac
 def given_counts(
     workload: Workload, source: str, settings: CountSettings, code: str | None = None
 ) -> CountedSource:
-    """Events that were counted before."""
+    """Wrap events that were counted before."""
     learning = LearningEvents(reason=NO_LEARNING, presentations=settings.presentations)
     counted = summarise_counts(workload, source, settings.bits, code, learning)
     return CountedSource(workload, None, counted, None)
 
 
 def simulation_counts(simulation: Simulation, settings: CountSettings) -> CountedSource:
-    """The events of a simulation."""
+    """Return the events of a simulation."""
     for name in ("steps", "code"):
         if getattr(settings, name) is not None:
             raise ValueError(
-                f"{name} is that of the simulation; leave it out, or give a run as source"
+                f"the simulation has its own {name}; leave it out, or give a run as source"
             )
     spiking = simulation.spiking
     bits = settings.bits or spiking.bits
@@ -469,7 +449,7 @@ def count_run(run: Run, settings: CountSettings, progress: StageCallback) -> Cou
     learning, summary = learning_workload(run, code, workload, settings, progress)
     counted = summarise_counts(workload, "a run on the emulator", settings.bits, code, summary)
     if settings.bits is not None:
-        # Without bits, events are counted in floating point: not what the chip would predict.
+        # Only in fixed point are the predictions those of the chip.
         exact = count_inference(
             run, code, settings.steps, replace(chosen, samples=ACCURACY_SAMPLES)
         )
@@ -478,7 +458,7 @@ def count_run(run: Run, settings: CountSettings, progress: StageCallback) -> Cou
 
 
 def with_input(settings: CountSettings, code: str) -> CountSettings:
-    """The settings with an input coding: spikes on the chip that the code takes, unless given."""
+    """Fill in the input coding: graded spikes for graded codes, else rate-coded spikes."""
     if settings.input is not None:
         return settings
     graded = find_code(code).accumulates
@@ -488,23 +468,32 @@ def with_input(settings: CountSettings, code: str) -> CountSettings:
 def inference_workload(
     run: Run, code: str, settings: CountSettings, progress: StageCallback
 ) -> Workload:
-    """The events of inference on test samples."""
-    total, done = settings.samples, 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        progress("counting events", done, total)
-
+    """Count the events of inference on test samples."""
+    advance = sample_counter("counting events", settings.samples, progress)
     counted = count_inference(run, code, settings.steps, settings, advance)
     workload = to_workload(counted, bits=settings.bits)
     return replace(workload, by_step=spikes_by_step(run, code, counted, settings))
 
 
+def sample_counter(stage: str, total: int, progress: StageCallback) -> SampleCallback:
+    """Return a sample callback that reports the samples done so far to `progress`."""
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(stage, done, total)
+
+    return advance
+
+
 def spikes_by_step(
     run: Run, code: str, counted: CountedRun, settings: CountSettings
 ) -> dict[str, Ints]:
-    """Spikes of each neuron in each step of a few samples, by population."""
+    """Return whether each neuron spikes in each step of a few samples, by population.
+
+    Arrays are 0 or 1 (samples * steps, neurons).
+    """
     entry = settings.input or InputCoding.CURRENT
     spiking = to_spiking(run.model, code=code, bits=settings.bits, input=entry)
     populations = spiking.network.populations
@@ -532,7 +521,7 @@ def count_inference(
     code: str,
     steps: int | None,
     settings: CountSettings,
-    advance: Callable[[int], None] = lambda _: None,
+    advance: SampleCallback | None = None,
 ) -> CountedRun:
     """Run inference on the emulator and count its events."""
     return count_events(
@@ -547,7 +536,7 @@ def count_inference(
 
 
 def to_workload(counted: CountedRun, *, bits: int | None) -> Workload:
-    """Counted events with the sizes of their network."""
+    """Combine counted events with the sizes of their network."""
     return Workload(
         network_shape(
             counted.network,
@@ -566,21 +555,18 @@ def to_workload(counted: CountedRun, *, bits: int | None) -> Workload:
 def learning_workload(
     run: Run, code: str, inference: Workload, settings: CountSettings, progress: StageCallback
 ) -> tuple[Workload | None, LearningEvents]:
-    """The events of learning; a network or a code that cannot learn on a chip gives a reason."""
-    done = 0
+    """Count the events of learning.
 
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        progress("counting learning", done, settings.samples)
-
+    The workload is None, and the summary has the reason, if the network or the code cannot learn
+    on a chip.
+    """
     try:
         found = count_learning_events(
             run,
             samples=settings.samples,
             steps=settings.steps,
             code=find_code(code),
-            progress=advance,
+            progress=sample_counter("counting learning", settings.samples, progress),
         )
     except ValueError as error:
         reason = f"unknown: {error}"
@@ -606,7 +592,7 @@ def learning_workload(
 
 
 def events_by_phase(workload: Workload) -> dict[str, dict[str, float]]:
-    """Events of one learning sample, by phase; steps are those of the longest population."""
+    """Return the events of one learning sample by phase; steps are the most of any population."""
     phases: dict[str, dict[str, float]] = {}
     for (_, phase), counts in workload.counts.items():
         events = phases.setdefault(phase, dict.fromkeys(LEARNING_EVENTS, 0.0))
@@ -619,7 +605,7 @@ def events_by_phase(workload: Workload) -> dict[str, dict[str, float]]:
 def summarise_counts(
     workload: Workload, source: str, bits: int | None, code: str | None, learning: LearningEvents
 ) -> CountedEvents:
-    """The counted events of inference per sample, with those of learning."""
+    """Summarise the events of inference per sample, with those of learning."""
     return CountedEvents(
         source=source,
         samples=workload.samples,
@@ -637,78 +623,91 @@ def summarise_counts(
     )
 
 
-def add_curves(
-    report: EnergyReport,
-    run: Run,
-    chips: Sequence[Profile],
-    options: Options,
-    steps: Sequence[int],
-    settings: CountSettings,
-    progress: StageCallback,
-) -> EnergyReport:
-    """Accuracy against joules of each chip over codes and steps.
+@dataclass(frozen=True, slots=True)
+class CurveEstimator:
+    """Estimates accuracy and energy of a run over spike codes, numbers of steps and weight bits."""
 
-    Codes that the network cannot be translated to are left out, with the reason.
-    """
-    codes = list(dict.fromkeys([*CURVE_CODES, settings.code or "rate"]))
-    points: dict[str, list[Point]] = {each.name: [] for each in chips}
-    left_out: dict[str, str] = {}
-    samples = done = 0
-    for code in codes:
-        try:
-            counted = []
-            for each in count_curve(run, code, steps, settings):
-                counted.append(each)
-                done += 1
-                progress("accuracy against joules", done, len(codes) * len(steps))
-        except (LoweringError, QuantisationError) as error:
-            left_out[code] = str(error)
-            if code == "rate" and "paired" not in codes:
-                codes.append("paired")
-            continue
-        for each in counted:
-            samples = each.samples
-            for name, point in curve_points(each, chips, options, code=code, bits=settings.bits):
-                points[name].append(point)
-    estimates = tuple(replace(each, curve=tuple(points[each.profile])) for each in report)
-    curve = CurveSettings(samples, tuple(steps), left_out)
-    return replace(report, estimates=estimates, curve=curve)
+    run: Run
+    chips: Sequence[Profile]
+    options: Options
+    settings: CountSettings
+    progress: StageCallback
 
+    def add_curves(self, report: EnergyReport, steps: Sequence[int]) -> EnergyReport:
+        """Add a curve of accuracy against energy, over codes and steps, to each chip of a report.
 
-def count_curve(
-    run: Run, code: str, steps: Sequence[int], settings: CountSettings
-) -> Iterator[CountedRun]:
-    """The counted events for each number of steps, in one code."""
-    if settings.input is None or find_input_coding(settings.input) is not InputCoding.CURRENT:
-        settings = with_input(replace(settings, input=None), code)
-    for each in steps:
-        yield count_inference(run, code, each, settings)
+        Codes that the network cannot be translated to are left out, with the reason.
+        """
+        codes = list(dict.fromkeys([*CURVE_CODES, self.settings.code or "rate"]))
+        points: dict[str, list[Point]] = {each.name: [] for each in self.chips}
+        left_out: dict[str, str] = {}
+        samples = done = 0
+        for code in codes:
+            try:
+                counted = []
+                for each in self.count(code, steps):
+                    counted.append(each)
+                    done += 1
+                    self.progress("accuracy against joules", done, len(codes) * len(steps))
+            except (LoweringError, QuantisationError) as error:
+                left_out[code] = str(error)
+                if code == "rate" and "paired" not in codes:
+                    codes.append("paired")
+                continue
+            for each in counted:
+                samples = each.samples
+                for point in self.points(each, code):
+                    points[point.profile].append(point)
+        estimates = tuple(replace(each, curve=tuple(points[each.profile])) for each in report)
+        curve = CurveSettings(samples, tuple(steps), left_out)
+        return replace(report, estimates=estimates, curve=curve)
 
+    def add_pareto(
+        self, report: EnergyReport, steps: Sequence[int], widths: Sequence[int]
+    ) -> EnergyReport:
+        """Add accuracy, energy and latency over codes, steps and weight bits to a report."""
+        points = {each.name: list(report[each.name].curve) for each in self.chips}
+        left_out: dict[str, str] = {}
+        samples = 0
+        for bits in widths:
+            part = replace(self, settings=replace(self.settings, bits=bits)).add_curves(
+                report, steps
+            )
+            for each in part:
+                points[each.profile] += each.curve
+            if part.curve is not None:
+                samples = part.curve.samples
+                reasons = part.curve.left_out.items()
+                left_out |= {f"{code}, {bits} bits": why for code, why in reasons}
+        estimates = tuple(replace(each, curve=tuple(points[each.profile])) for each in report)
+        curve = CurveSettings(samples, tuple(steps), left_out, pareto=True)
+        return replace(report, estimates=estimates, curve=curve)
 
-def curve_points(
-    counted: CountedRun,
-    chips: Iterable[Profile],
-    options: Options,
-    *,
-    code: str,
-    bits: int | None,
-) -> Iterator[tuple[str, Point]]:
-    """One point of the curve for each chip whose joules are known."""
-    workload = to_workload(counted, bits=bits)
-    for chip in chips:
-        found = estimate_use(workload, chip, replace(options, draws=CURVE_DRAWS), learning=False)
-        if found.joules is not None and found.placement is not None:
-            joules = found.joules
-            fits = found.placement.status is PlacementStatus.FITS
-            numbers = (counted.accuracy, joules.value, joules.low, joules.high)
-            seconds = None if found.seconds is None else found.seconds.value
-            yield (
-                chip.name,
-                Point(
-                    *(code, counted.steps, *numbers),
-                    fits=fits,
-                    profile=chip.name,
-                    seconds=seconds,
-                    bits=bits,
-                ),
+    def count(self, code: str, steps: Sequence[int]) -> Iterator[CountedRun]:
+        """Yield the events for each number of steps, in one code."""
+        settings = self.settings
+        if settings.input is None or find_input_coding(settings.input) is not InputCoding.CURRENT:
+            settings = with_input(replace(settings, input=None), code)
+        for each in steps:
+            yield count_inference(self.run, code, each, settings)
+
+    def points(self, counted: CountedRun, code: str) -> Iterator[Point]:
+        """Yield one point of the curve for each chip whose energy is known."""
+        bits, options = self.settings.bits, replace(self.options, draws=CURVE_DRAWS)
+        workload = to_workload(counted, bits=bits)
+        for chip in self.chips:
+            found = estimate_use(workload, chip, options, learning=False)
+            if found.joules is None or found.placement is None:
+                continue
+            yield Point(
+                code,
+                counted.steps,
+                counted.accuracy,
+                found.joules.value,
+                found.joules.low,
+                found.joules.high,
+                fits=found.placement.status is PlacementStatus.FITS,
+                profile=chip.name,
+                seconds=None if found.seconds is None else found.seconds.value,
+                bits=bits,
             )

@@ -1,4 +1,4 @@
-"""Installed packages, simulators, tools and data sets of this machine."""
+"""Availability of packages, simulators, tools and data sets on this machine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,26 @@ from neuro_eqprop.backends.registry import BACKENDS, installed, side_environment
 from neuro_eqprop.plugins import PluginError
 
 EXTRAS = {"pynwb": "nwb", "pandas": "nwb", "gymnasium": "control", "dask": "cluster"}
-"""Optional packages, and the extra of this package that installs each."""
+"""Optional packages, and the extra of neuro_eqprop that installs each."""
 PACKAGES = ("numpy", "torch", "lava-nc", "brian2", "snntorch", "h5py", "safetensors", "plotly")
+"""Packages whose versions are stored with results."""
 THIS_PYTHON = ".".join(map(str, sys.version_info[:2]))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A checked item: whether it is available, and its version or how to get it."""
+    """Result of the check of one item.
+
+    Parameters
+    ----------
+    thing : str
+        Name of the item.
+    here : bool
+        Whether it is available.
+    note : str
+        Its version or path, or how to get it.
+    """
 
     thing: str
     here: bool
@@ -30,14 +41,14 @@ class Finding:
 
 
 def versions() -> dict[str, str]:
-    """The versions of the packages that results depend on."""
+    """Return the versions of Python, neuro_eqprop and the packages that results depend on."""
     found = {name: installed(name) for name in PACKAGES}
     own = {"neuro_eqprop": __version__, "python": sys.version.split()[0]}
     return own | {name: number for name, number in found.items() if number}
 
 
 def backend_finding(name: str) -> Finding:
-    """Whether a backend can run here."""
+    """Check whether a backend can run."""
     try:
         info = BACKENDS[name]
     except PluginError as error:
@@ -47,7 +58,7 @@ def backend_finding(name: str) -> Finding:
 
 
 def broken_side_environment(info: BackendInfo) -> str | None:
-    """Why the Python that the backend's variable names cannot run it, or None."""
+    """Return why the Python in the backend's environment variable cannot run it, or None."""
     named = os.environ.get(info.python_variable) if info.python_variable else None
     if not named:
         return None
@@ -73,23 +84,23 @@ def broken_side_environment(info: BackendInfo) -> str | None:
 
 
 def how_to_install(name: str) -> str:
-    """The command that installs a package, or what to do where this Python cannot have it."""
+    """Return how to install a package."""
     for info in BACKENDS.loadable().values():
         if name in info.requires and info.python not in ("", THIS_PYTHON):
-            return f"for Python {info.python} alone{side_environment(info)}"
+            return f"for Python {info.python} only{side_environment(info)}"
     if name in EXTRAS:
         return f"optional: pip install 'neuro_eqprop[{EXTRAS[name]}]'"
     return f"pip install {name}"
 
 
 def check_environment() -> list[Finding]:
-    """Check everything that the package can use on this machine.
+    """Check the packages, simulators, tools and data sets that neuro_eqprop can use.
 
     Returns
     -------
     list of Finding
-        Each package, simulator, tool and data set: `thing`, whether it is `here`, and a `note`
-        with its version, or how to get it.
+        One for each item: `thing`, whether it is `here`, and a `note` with its version or how to
+        get it.
 
     Examples
     --------

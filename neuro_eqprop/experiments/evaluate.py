@@ -31,11 +31,11 @@ from neuro_eqprop.spiking.model import Simulation, to_spiking
 from neuro_eqprop.traces import Counts
 
 RATES = ("rate", "numpy")
-"""Where rates settle: in torch with float32, as in training, or in NumPy with float64."""
+"""Values of `on` for rates: torch in float32, as in training, or NumPy in float64."""
 
 
 def check_rates(on: object, code: object, bits: int | None) -> None:
-    """Raise ArgumentError for a spike code or bits where rates settle."""
+    """Raise ArgumentError if a spike code or bits are given for rates."""
     if code is not None:
         raise ArgumentError(
             f"code={str(code)!r} is for spikes, and on={on!r} settles rates; name a simulator, for "
@@ -49,11 +49,11 @@ def check_rates(on: object, code: object, bits: int | None) -> None:
 class Evaluation:
     """Accuracy of a model on labelled samples, and its agreement with the float64 rates.
 
-    `agreement` is the fraction of samples with the same class as the rates settled in float64;
+    `agreement` is the fraction of samples with the same predicted class as the float64 rates.
     `pearson`, `rmse` and `p999` (the 99.9th percentile of the absolute error) compare the rates,
-    pooled over samples and all units but the input's; those of a large network run in parts, and
-    `pearson` and `p999` are then of the first part. Fields that only spikes have are None for
-    rates. Per-sample event counts are those of `neuro_eqprop.experiments.event_stats`.
+    pooled over samples and all units except the input. A large network is evaluated in parts;
+    `pearson` and `p999` are then those of the first part. Fields of spikes are None for rates.
+    Event counts per sample are defined in `neuro_eqprop.experiments.event_stats`.
 
     Examples
     --------
@@ -85,13 +85,13 @@ class Evaluation:
     dense_macs: float | None
     work_to_dense: float | None
     error_to_reference: float | None
-    """Mean error of the firing rates of a simulator that does not run the reference's step."""
+    """Mean absolute error of the firing rates; None for simulators that equal the reference."""
     overflows: int | None
     warnings: list[str]
     seconds: float
     """Wall-clock time of the run, without compilation and comparison."""
     compile_seconds: float
-    """Time in which the simulator was compiled; zero once its code is in the cache on disk."""
+    """Compilation time of the simulator; zero if its code is in the cache on disk."""
 
     def __repr__(self) -> str:
         how = "" if self.code is None else f", code {self.code}, {self.steps} steps"
@@ -105,11 +105,11 @@ class Evaluation:
 
     @property
     def drop(self) -> float:
-        """The accuracy that is lost against the rates settled in float64."""
+        """Accuracy of the float64 rates minus `accuracy`."""
         return self.rate_accuracy - self.accuracy
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain JSON values."""
+        """Return the fields as plain JSON values."""
         return asdict(self)
 
 
@@ -121,9 +121,9 @@ def equilibria(
     damping: float = 1.0,
     ops: Ops | None = None,
 ) -> Inference:
-    """The free equilibrium of the rates in float64, the reference that spikes are compared with.
+    """Return the free equilibrium of the rates in float64, the reference for spikes.
 
-    A few samples settle in NumPy, so that torch is not imported; both agree to rounding.
+    Small problems settle in NumPy, so that torch is not imported; both agree up to rounding.
     """
     ops = float64_ops(network, params, len(x)) if ops is None else ops
     exact = {name: ops.from_numpy(value) for name, value in params.items()}
@@ -131,11 +131,11 @@ def equilibria(
 
 
 SMALL = 2**24
-"""Parameters times samples up to which NumPy settles the rates as fast as torch is imported."""
+"""Parameters times samples up to which settling in NumPy takes less time than importing torch."""
 
 
 def float64_ops(network: Network, params: Mapping[str, Array], samples: int) -> Ops:
-    """NumPy for few samples of a network of dense connections, else torch."""
+    """Return NumPy for few samples of a network with dense connections only, else torch."""
     dense = all(isinstance(connection.operator, Dense) for connection in network.connections)
     if dense and samples * sum(value.size for value in params.values()) <= SMALL:
         return NumpyOps()
@@ -148,16 +148,16 @@ def float64_ops(network: Network, params: Mapping[str, Array], samples: int) -> 
 
 def agreement(
     network: Network,
-    answer_a: tuple[Mapping[str, Array], Array],
-    other: tuple[Mapping[str, Array], Array],
+    first: tuple[Mapping[str, Array], Array],
+    second: tuple[Mapping[str, Array], Array],
 ) -> dict[str, Any]:
-    """`agreement`, `pearson`, `rmse` and `p999` of two sides: rates by layer and output drive."""
-    (rates_a, drive_a), (rates_b, drive_b) = answer_a, other
+    """Return `agreement`, `pearson`, `rmse` and `p999` of two pairs (rates by layer, drive)."""
+    (rates_a, drive_a), (rates_b, drive_b) = first, second
     names = [layer.name for layer in network.layers if layer.role is not Role.INPUT]
     a = np.concatenate([np.ravel(rates_a[name]) for name in names])
     b = np.concatenate([np.ravel(rates_b[name]) for name in names])
     error = np.abs(a - b)
-    # In place: a convolutional network has a hundred million rates on a test set.
+    # In place, to save memory: a convolutional network has 10^8 rates on a test set.
     a -= a.mean()
     b -= b.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
@@ -170,7 +170,7 @@ def agreement(
 
 
 def error_to_reference(run: Simulation, x: Array, backend: Backend) -> float | None:
-    """Mean absolute error of the rates against the reference; None for an exact simulator."""
+    """Return the mean absolute error of the rates against the emulator; None if exact."""
     if Feature.EXACT in backend.support:
         return None
     exact = run_spikes(run.spiking, x, on="emulator", steps=run.steps)
@@ -179,12 +179,12 @@ def error_to_reference(run: Simulation, x: Array, backend: Backend) -> float | N
 
 
 def accuracy_of(drive: Array, y: Ints) -> float:
-    """The fraction of samples whose largest drive is that of their class."""
+    """Return the fraction of samples whose largest drive is that of their class."""
     return float((drive.argmax(axis=1) == y).mean())
 
 
 def rates_on(model: Model, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
-    """The rates by layer and the output's drive, from torch or from NumPy."""
+    """Return the rates by layer and the drive of the output, computed by torch or NumPy."""
     network, damping = model.network, model.damping
     if on == "numpy":
         found = equilibria(network, model.params, x, damping=damping, ops=NumpyOps())
@@ -242,7 +242,7 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
         seconds = time.perf_counter() - began
         (progress or no_progress)(len(split))
     else:
-        from neuro_eqprop.jit import compile_timer  # numba is of no use to rates
+        from neuro_eqprop.jit import compile_timer  # imports numba, which rates do not need
 
         backend = load_backend(on)
         began = time.perf_counter()
@@ -286,18 +286,18 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
 
 
 RATES_COMPARED = 20_000_000
-"""Rates of a network that are compared with those in float64; more would fill the memory."""
+"""Most rates that are compared with those in float64 at once, to limit memory."""
 AVERAGED = ("accuracy", "rate_accuracy", "agreement", "error_to_reference", *EVENTS)
-"""Fields that are means over samples."""
+"""Fields of an evaluation that are means over samples."""
 
 
 def samples_compared(network: Network) -> int:
-    """The samples whose rates are compared."""
+    """Return the number of samples whose rates are compared at once."""
     return max(16, RATES_COMPARED // sum(layer.size for layer in network.moving))
 
 
 def join(parts: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation of all samples from those of parts; `pearson` and `p999` are of the first."""
+    """Merge the evaluations of parts; `pearson` and `p999` are those of the first."""
     sizes = [part.samples for part in parts]
     first, samples = parts[0], sum(sizes)
 
@@ -321,9 +321,9 @@ def join(parts: Sequence[Evaluation]) -> Evaluation:
 
 
 def evaluate_in_parts(model: Model, split: Split, on: str, progress: SampleCallback) -> Evaluation:
-    """As `evaluate` for rates of a large network: they are compared for the first samples alone.
+    """Evaluate the rates of a large network in parts.
 
-    Accuracies and agreement are those of all samples.
+    Accuracies and agreement are those of all samples, the other fields those of the first part.
     """
     began, most = time.perf_counter(), samples_compared(model.network)
     first = evaluate(model, split.take(slice(most)), on=on, progress=progress)
@@ -356,9 +356,9 @@ class CountedRun:
     steps: int
     input_coding: str
     dense_macs: int
-    """Multiplications of one dense feed-forward pass, for comparison."""
+    """MACs of one dense feed-forward pass."""
     outside: frozenset[str]
-    """The populations that carry the input."""
+    """Populations that carry the input."""
     accuracy: float
 
 
@@ -372,7 +372,7 @@ def count_events(
     input: str | InputCoding = "current",  # noqa: A002
     progress: SampleCallback | None = None,
 ) -> CountedRun:
-    """Run inference on the emulator and count its events; with `bits` in fixed point."""
+    """Run inference on the emulator, in fixed point if `bits` is given, and count its events."""
     spiking = to_spiking(model, code=code, bits=bits, input=input)
     run = run_spikes(spiking, split.x, on="emulator", steps=steps, progress=progress)
     return CountedRun(

@@ -1,4 +1,4 @@
-"""Event counts of a simulation per sample, beside the work of a dense feed-forward pass."""
+"""Event counts of a simulation per sample, and their ratio to a dense feed-forward pass."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ EVENTS = (
     "dense_macs",
     "work_to_dense",
 )
+"""Keys of `event_stats`."""
 
 
 def event_stats(run: Simulation) -> dict[str, float]:
-    """The counts per sample, by the names in `EVENTS`.
+    """Return the event counts per sample, with the keys `EVENTS`.
 
-    `spikes_per_neuron` leaves the input out, `synops_per_sample` includes it. The work is synaptic
-    operations plus the multiplications of the host.
+    `spikes_per_neuron` excludes input spikes, `synops_per_sample` includes their synaptic
+    operations. `work_to_dense` is synaptic operations plus host MACs, divided by `dense_macs`.
     """
     outside, total, samples = run.spiking.input_populations, run.total, run.samples
     of_input = sum((c for (name, _), c in run.counts.items() if name in outside), Counts())
@@ -37,7 +38,7 @@ def event_stats(run: Simulation) -> dict[str, float]:
 
 
 def warnings_of(spiking: SpikingModel, steps: int) -> list[str]:
-    """A warning if the steps are too few for the depth of the network."""
+    """Return a warning if the steps are too few for the depth of the network."""
     if steps >= spiking.steps_needed:
         return []
     return [

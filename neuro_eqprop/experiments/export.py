@@ -1,4 +1,4 @@
-"""Files that other programs run: a Lava package, a netx file; each with the agreement measured."""
+"""Export a model as a Lava package or a netx file, and measure its agreement with the rates."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from neuro_eqprop.model import Model
 from neuro_eqprop.spiking.codes import Code, find_code
 
 SAMPLES = 20
-"""Samples on which the agreement is measured, unless given."""
+"""Default number of samples for the agreement."""
 LEAST = 0.99
 """Agreement below which an export warns."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """An exported network and how it agrees with the rates.
+    """An exported network, and its agreement with the rate network.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ class Export:
     bits : int, optional
         Bits of the weights.
     agreement : float
-        Share of samples with the class of the rate network.
+        Fraction of samples with the same predicted class as the rate network.
     samples : int
-        Samples on which it was measured.
+        Number of samples of the agreement.
     load : str
-        How to load it.
+        Python expression that loads it.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class Export:
 
     @property
     def warning(self) -> str | None:
-        """A sentence where the agreement is low."""
+        """A warning if the agreement is low, else None."""
         if self.agreement >= LEAST:
             return None
         return (
@@ -66,7 +66,7 @@ class Export:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as plain JSON values."""
+        """Return the fields as plain JSON values."""
         return asdict(self) | {"path": str(self.path), "warning": self.warning}
 
 
@@ -81,7 +81,7 @@ def export_lava(
     steps: int | None = None,
     force: bool = False,
 ) -> Export:
-    """Write the model as a Python package that needs lava-nc alone.
+    """Write the model as a Python package that depends only on lava-nc.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def export_lava(
     folder : str or Path
         The folder of the package; its name is the package's name.
     x : array (samples, features)
-        Samples of the example, on which the agreement is measured by running it.
+        Samples of the package's example, which is run to measure the agreement.
     code : str
         "graded" or "rate".
     bits : int, optional
@@ -106,7 +106,7 @@ def export_lava(
     Returns
     -------
     Export
-        With the agreement that the example gave.
+        The package, with the agreement measured by its example.
     """
     place, kind = Path(folder), find_code(code)
     if neurons not in NEURONS:
@@ -153,15 +153,21 @@ def export_netx(
     Parameters
     ----------
     model : Model
-        Its hidden layers clip or are relu; it becomes sigma-delta units with 8-bit weights.
+        A model whose hidden layers clip or are relu; units become sigma-delta neurons with 8-bit
+        weights.
     path : str or Path
         The file, usually `.net`.
     x : array (samples, features)
-        Samples on which the agreement is measured, by the arithmetic of netx in NumPy.
+        Samples for the agreement, which is measured with the arithmetic of netx in NumPy.
     steps : int, optional
-        Steps of a sample.
+        Steps of a sample; the default is that of the code.
     force : bool
         Whether to replace an existing file.
+
+    Returns
+    -------
+    Export
+        The file, with its agreement.
     """
     place, kind = Path(path), find_code("graded")
     if place.exists() and not force:
@@ -178,5 +184,5 @@ def export_netx(
 
 
 def share_equal(a: Ints, b: Ints | Array) -> float:
-    """The share of equal entries."""
+    """Return the fraction of equal entries."""
     return float(np.mean(np.asarray(a) == np.asarray(b)))

@@ -28,7 +28,7 @@ from neuro_eqprop.spiking.plasticity import LEAST, LearningRule, PlasticNetwork,
 from neuro_eqprop.traces import Record
 
 RECORDED_SAMPLES, RECORDED_VALUES = 4, 20_000_000
-"""Samples whose spikes are recorded step by step, and the most values that are kept of them."""
+"""Most samples whose spikes are recorded step by step, and most recorded values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,20 @@ class LearningCounts:
     samples: int
     code: Code
     presentations: int
-    """Samples shown in the whole training: training samples times epochs."""
+    """Samples presented in the whole training: training samples times epochs."""
     note: str
     """Work that the counts leave out; empty if none."""
     by_step: Mapping[tuple[str, str], Array] = field(default_factory=dict)
-    """By population and event, the events of each neuron in each step of a few samples."""
+    """By population and event, the counts of a few samples (steps, neurons)."""
 
 
 def run_plasticity(
     run: Run, *, code: Code, steps: int | None, limit: float
 ) -> tuple[PlasticityConfig, int]:
-    """How the network of a run learns on a chip, and the samples shown in its training.
+    """Return how the network of a run learns on a chip, and the samples presented in training.
 
-    A run that learned on a chip keeps its settings; any other learns as `learn` does by default,
-    with this code and a commit after every sample.
+    A run of `learn` keeps its settings; any other run uses the defaults of `learn` with this code
+    and a weight update after every sample.
     """
     samples, study = len(run.data.train), run.study
     if was_learned_on_chip(run.path):
@@ -66,7 +66,7 @@ def run_plasticity(
 
 
 def without_bounds(network: Network) -> tuple[Network, str]:
-    """The network without spectral bounds, and a note: a host computer would apply them."""
+    """Return the network without spectral bounds, which a host would apply, and a note on it."""
     bounded = [c.name for c in network.connections if c.bound is not None]
     connections = tuple(replace(c, bound=None) for c in network.connections)
     note = f"keeping the spectral bound of {', '.join(bounded)} is a host's work and not counted"
@@ -76,9 +76,10 @@ def without_bounds(network: Network) -> tuple[Network, str]:
 def count_learning_events(
     run: Run, *, samples: int, steps: int | None, code: Code, progress: Callable[[int], None]
 ) -> LearningCounts:
-    """Learn the first training samples on the emulator from the weights of the run, and count.
+    """Count the events of learning the first training samples on the emulator.
 
-    `steps` are those of a nudged phase; None for the default of the code.
+    Learning starts from the weights of the run. `steps` is the length of a nudged phase; None for
+    the default of the code.
     """
     network, note = without_bounds(run.model.network)
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
@@ -103,10 +104,10 @@ def count_learning_events(
 def events_by_step(
     plastic: PlasticNetwork, training: TrainingSamples
 ) -> dict[tuple[str, str], Array]:
-    """Spikes, tag and weight updates of each neuron in each step of the first samples.
+    """Return spikes, tag updates and weight updates of the first samples (steps, neurons).
 
-    Tags change in the windows of the compared phases, where both traces are nonzero; weights in the
-    commit, the last step of a sample. Phases that a sample leaves out have no steps.
+    Tags change in the windows of the compared phases if both traces are nonzero; weights change in
+    the commit, the last step of a sample. Phases that a sample skips have no steps.
     """
     populations, rule = plastic.network.populations, plastic.rule
     samples = samples_to_record(sum(each.size for each in populations) * rule.steps)
@@ -153,10 +154,11 @@ def events_by_step(
 
 
 def nonzero_traces(samples: Sequence[Array], rule: LearningRule, *, graded: bool) -> Array:
-    """Whether the trace of each unit is nonzero, from the messages of each sample (steps, units).
+    """Return whether the trace of each unit is nonzero (steps of all samples, units).
 
-    The trace of a graded unit is the sum of its messages, which every sample resets. That of a
-    spiking unit decays from its last spike on until it is below its least value.
+    `samples` are the messages of each sample (steps, units). The trace of a graded unit is the sum
+    of its messages since the start of the sample; that of a spiking unit decays after its last
+    spike until it is below its least value.
     """
     if graded:
         summed = np.concatenate([sent.cumsum(axis=0) for sent in samples])
@@ -170,5 +172,5 @@ def nonzero_traces(samples: Sequence[Array], rule: LearningRule, *, graded: bool
 
 
 def samples_to_record(values: int) -> int:
-    """Samples whose steps are recorded, if one of them has that many values."""
+    """Return the number of samples to record if each has that many values."""
     return min(RECORDED_SAMPLES, max(1, RECORDED_VALUES // values))

@@ -1,4 +1,4 @@
-"""Settings of learning on a chip: the table [learn] of a study file, and its reader and writer."""
+"""Settings of on-chip learning, and the table [learn] of a study file that stores them."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from neuro_eqprop.spiking.rounding import power_above
 
 
 class SettingsError(ArgumentError):
-    """A setting has a value that it cannot have."""
+    """A setting has an invalid value."""
 
 
 RATES = "rate"
-"""The value of `on` with which the rate network learns the same samples, as a baseline."""
+"""Value of `on` for the baseline: the rate network learns the same samples."""
 CONTINUOUS = "brian2-biology"
-"""The simulator that `biology` describes."""
+"""Value of `on` that takes the options `biology`."""
 EPOCHS = 10
 DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
-"""Defaults of a study that learns on a chip, where they differ from those of training."""
+"""Defaults of `learn` that differ from those of `train`."""
 
 
 @dataclass(frozen=True)
 class OnChipConfig:
-    """Settings of learning on a chip beyond those of a study: the table [learn] of study.toml.
+    """Settings of on-chip learning beside those of a study: the table [learn] of study.toml.
 
-    Times are in steps of the simulator, weights and biases in the units of the rate network.
+    Times are in simulation steps, weights and biases in the units of the rate network.
     """
 
     on: str = setting("emulator", "simulator that learns, or rate for the rate network as baseline")
@@ -115,22 +115,22 @@ class OnChipConfig:
 
     @property
     def bound(self) -> float:
-        """The largest absolute weight; a power of two in fixed point."""
+        """Largest absolute weight; a power of two in fixed point."""
         limit = self.limit or (1.0 if self.fixed_point else 4.0)
         return power_above(limit) if self.fixed_point else limit
 
     @property
     def coding(self) -> Coding:
-        """The code with its threshold."""
+        """Spike code with its threshold."""
         return Coding(find_code(self.code), theta=self.theta)
 
     def schedule(self, study: Study) -> Schedule:
-        """The phases of a sample."""
+        """Return the phases of a sample."""
         lengths = PhaseLengths(self.free, self.settle, self.window)
         return lengths.schedule(beta=study.rule.beta, centered=is_centered(study.rule.nudging))
 
     def arithmetic(self, study: Study) -> Arithmetic | None:
-        """Integer arithmetic, or None for floating point."""
+        """Return the integer arithmetic, or None for floating point."""
         if self.engine:
             gap = study.rule.beta * (2 if is_centered(study.rule.nudging) else 1)
             return engine_for(
@@ -143,7 +143,7 @@ class OnChipConfig:
         return IntegerArithmetic(study.seed, self.bits) if self.bits else None
 
     def plasticity(self, study: Study) -> PlasticityConfig:
-        """Code, learning rule, weight limit and nonidealities of the plastic network."""
+        """Return code, learning rule, weight limit and nonidealities of the plastic network."""
         rule = LearningRule(
             self.schedule(study),
             self.tau,
@@ -159,9 +159,9 @@ class OnChipConfig:
 
 
 def make_config(given: Mapping[str, Any], steps: int | None = None) -> OnChipConfig:
-    """The given settings and defaults for the others.
+    """Make the settings from those given and defaults.
 
-    `steps` of a nudged phase sets free, settle and window where these are not given.
+    `steps`, the length of a nudged phase, sets the defaults of free, settle and window.
     """
     code = given.get("code", OnChipConfig().code)
     changes = {**phase_steps(code, steps), **given}
@@ -169,10 +169,10 @@ def make_config(given: Mapping[str, Any], steps: int | None = None) -> OnChipCon
 
 
 def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
-    """A study and the settings of [learn] from flat settings, with the defaults of `learn`.
+    """Make a study and the settings of [learn] from flat settings, with the defaults of `learn`.
 
-    `steps` of a nudged phase sets free, settle and window where these are not given. None means
-    the default of any setting.
+    `steps`, the length of a nudged phase, sets the defaults of free, settle and window. Settings
+    that are None have their default.
     """
     given = {key: value for key, value in given.items() if value is not None}
     own = {f.name: given.pop(f.name) for f in fields(OnChipConfig) if f.name in given}
@@ -191,24 +191,24 @@ def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
 
 
 def flat_settings(study: Study, config: OnChipConfig) -> dict[str, Any]:
-    """All settings by name, as `learning_settings` takes them."""
+    """Return all settings by name, as `learning_settings` takes them."""
     return study.flat() | asdict(config)
 
 
 def phase_steps(code: str, steps: int | None = None) -> dict[str, int]:
-    """The settings free, settle and window of a code whose nudged phases have `steps` steps."""
+    """Return free, settle and window of a code whose nudged phases have `steps` steps."""
     policy = find_code(code).learning or Code.RATE.learning
     assert policy is not None
     return asdict(policy.lengths(steps))
 
 
 def write(study: Study, config: OnChipConfig) -> str:
-    """Both as TOML."""
+    """Format a study and its table [learn] as TOML."""
     return f"{study_config.write(study)}\n[learn]\n{study_config.toml_lines(asdict(config))}"
 
 
 def read_table(path: Path) -> Mapping[str, Any] | None:
-    """The table [learn] of a study file, if it has one."""
+    """Read the table [learn] of a study file; None if it has none."""
     file = read_toml(path)
     table = file.content.get("learn")
     if table is not None and not isinstance(table, dict):
@@ -217,7 +217,7 @@ def read_table(path: Path) -> Mapping[str, Any] | None:
 
 
 def read(path: Path) -> tuple[Study, OnChipConfig]:
-    """Both from a TOML file; defaults for the second if it has no table [learn]."""
+    """Read a study and its table [learn] from a TOML file; without the table, its defaults."""
     table = read_table(path) or {}
     study = study_config.read(path)
     try:
@@ -229,5 +229,5 @@ def read(path: Path) -> tuple[Study, OnChipConfig]:
 
 
 def was_learned_on_chip(out: Path) -> bool:
-    """Whether the run in a folder was started by `learn`."""
+    """Return whether the run in a folder was made by `learn`."""
     return (out / STUDY).exists() and read_table(out / STUDY) is not None

@@ -1,9 +1,9 @@
-"""Isolated pairs of spikes in a simulator that learns, as in experiments on slices.
+"""Spike-pair protocol in a simulator that learns, as in slice experiments on STDP.
 
 A presynaptic neuron fires once, and a postsynaptic neuron for each lag fires once at that lag, in
 the window of the second of two phases. Constant currents make them fire: a membrane that starts at
 half the threshold reaches it in step k with the current 1 / (2 k - 1), and again only in step 3 k.
-The weights are zero, so that no spike has an effect but on the tags.
+The weights are zero, so that spikes affect only the tags.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, Spik
 from neuro_eqprop.spiking.plasticity import LearningRule, Plastic, PlasticNetwork, TrainingSamples
 
 TAIL = 12.0
-"""Time constants from the last spike to the end of the phase: what is missing is exp(-24)."""
+"""Time constants from the last spike to the end of the phase; the error is of order exp(-24)."""
 NEURON = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
 
 
 @dataclass(frozen=True, slots=True)
 class PairCurve:
-    """Tags that isolated pairs of spikes leave at a synapse, by their lag."""
+    """Tags after isolated spike pairs, by lag."""
 
     backend: str
     tau: float
@@ -48,11 +48,11 @@ class PairCurve:
 
     @property
     def kernel(self) -> Array:
-        """The tags by the equation of the rule in discrete time."""
+        """Tags predicted by the learning rule in discrete time."""
         return self.factor * pair_kernel(self.lag, self.tau)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the tags on the kernel of the rule; return the axes."""
+        """Plot the tags and the kernel of the rule; return the axes."""
         label = f"{self.backend}, f = {self.factor:+.0f}"
         return plot_pairs(self.seconds, self.tag, self.kernel, label, ax=ax)
 
@@ -64,7 +64,7 @@ def pair_protocol(
     most: int = 40,
     factor: float = 1.0,
 ) -> PairCurve:
-    """Measure what one pair of spikes adds to the tag of a synapse, by the lag of the pair.
+    """Measure the change of a synapse's tag by one spike pair, as a function of its lag.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def pair_protocol(
     Returns
     -------
     PairCurve
-        Tags for lags from -most to most; `plot()` draws them on the kernel of the rule.
+        Tags for lags from -most to most; `plot()` shows them with the kernel of the rule.
 
     Examples
     --------
@@ -119,5 +119,5 @@ def pair_protocol(
 
 
 def current_for(step: Ints) -> Array:
-    """Current of a sample (1, neurons) that makes each neuron fire first in its step."""
+    """Return the currents (1, neurons) with which each neuron first fires in its step."""
     return np.asarray(1.0 / (2.0 * step - 1.0))[None]

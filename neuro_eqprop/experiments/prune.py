@@ -1,4 +1,4 @@
-"""Accuracy and synaptic operations of a model whose smallest weights are removed."""
+"""Accuracy and synaptic operations of pruned models."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from neuro_eqprop.spiking.model import to_spiking
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A pruned model on labelled samples."""
+    """Accuracy and cost of a pruned model."""
 
     fraction: float
-    """The fraction of weights that was removed."""
+    """Fraction of the weights that was removed, smallest first."""
     synapses: int
-    """Synapses of the spiking network, those of the input included where it is spikes."""
+    """Synapses of the spiking network, including those of the input."""
     rate_accuracy: float
     accuracy: float
     """Accuracy of the spikes on the emulator."""
@@ -35,7 +35,25 @@ def prune_curve(
     code: str | Code = "graded",
     steps: int | None = None,
 ) -> list[Pruned]:
-    """Prune a model by each fraction and run it as spikes; input spikes are counted.
+    """Prune a model by each fraction, and run it as spikes on the emulator.
+
+    Parameters
+    ----------
+    model : Model
+        A trained model.
+    split : Split
+        Labelled samples.
+    fractions : iterable of float
+        Fractions of the weights to remove, in [0, 1).
+    code : str
+        Spike code; input is coded as spikes, too.
+    steps : int, optional
+        Steps of a sample; the default is that of the code.
+
+    Returns
+    -------
+    list of Pruned
+        One for each fraction.
 
     Examples
     --------

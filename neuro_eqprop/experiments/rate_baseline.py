@@ -1,4 +1,4 @@
-"""Rate EqProp on the samples of on-chip learning: the baseline, and the reference directions."""
+"""Rate-based EqProp on the samples of on-chip learning: a baseline, and reference updates."""
 
 from __future__ import annotations
 
@@ -28,17 +28,20 @@ from neuro_eqprop.training.train import TrainState, train_batch
 
 @dataclass(frozen=True, slots=True)
 class RateLearned:
-    """The result of learning with rates."""
+    """Result of learning with rates."""
 
     params: Mapping[str, Array]
     drive: Array
-    """Drive of the output in the free phase (samples, units)."""
+    """Drive of the output at the free equilibrium (samples, units)."""
     clipped: int
     """Number of updates that hit the weight limit."""
 
 
 def rate_config(schedule: Schedule, *, free: int, nudged: int) -> TrainingConfig:
-    """The phases of on-chip learning for rates, which settle in fewer steps."""
+    """Return the training settings that correspond to the phases of on-chip learning.
+
+    `free` and `nudged` are the steps of the phases; rates settle in fewer steps than spikes.
+    """
     return TrainingConfig(
         epochs=1,
         batch=1,
@@ -55,7 +58,7 @@ def rate_config(schedule: Schedule, *, free: int, nudged: int) -> TrainingConfig
 
 @dataclass(frozen=True, slots=True)
 class SummedRule:
-    """The Hebbian rule with gradients summed over the batch; keeps the drive of the output."""
+    """Hebbian rule with gradients summed over the batch; stores the drive of the output."""
 
     drives: list[Array] = dataclass_field(default_factory=list)
 
@@ -67,7 +70,7 @@ class SummedRule:
         batch: Batch,
         config: TrainingConfig,
     ) -> BatchUpdate:
-        """The update of a batch, see `training.rules.registry.UpdateRule`."""
+        """Compute the update of a batch, see `training.rules.registry.UpdateRule`."""
         free = field(ops, network, params, batch.x)
         settled = settle_phases(free, batch, config)
         self.drives.append(np.asarray(free.drive(network.output.name, settled.rest.state)))
@@ -75,7 +78,7 @@ class SummedRule:
 
 
 def to_batch(network: Network, stimulus: Stimulus) -> Batch:
-    """The samples of a stimulus as a batch for rates."""
+    """Convert the samples of a stimulus to a batch for rates."""
     x, target = stimulus.current[network.input.name], stimulus.pull[network.output.name]
     return Batch(x, target, measured=False)
 
@@ -106,12 +109,12 @@ def learn_rates(
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Median cosines of the tags of a parameter over single samples; None if none is defined."""
+    """Median cosine similarity of a parameter's tags over samples; None if it is undefined."""
 
     rate: float | None
-    """With the update of rate EqProp."""
+    """Cosine with the update of rate-based EqProp."""
     gradient: float | None
-    """With minus the exact gradient."""
+    """Cosine with the negative exact gradient."""
 
 
 NOISE = 1e-7
@@ -125,9 +128,10 @@ def directions(
     stimulus: Stimulus,
     learner: Learner,
 ) -> dict[str, Direction]:
-    """The direction of each parameter's update on a chip, sample by sample.
+    """Compare the tags of on-chip learning with rate-based updates and exact gradients.
 
-    `params` are the current parameters of the rate network that `plastic` was made from.
+    `params` are the current parameters of the rate network that `plastic` was made from. Each
+    sample is learned on its own, with a learning rate of zero.
     """
     config, ops = rate_config(plastic.rule.schedule, free=2000, nudged=2000), NumpyOps()
     rates: dict[str, list[float]] = {}
@@ -157,7 +161,7 @@ def directions(
 def exact_gradient(
     network: Network, params: Mapping[str, Array], batch: Batch
 ) -> dict[str, Array] | None:
-    """The gradient of the cost at equilibrium; None if the network does not settle."""
+    """Return the gradient of the cost at equilibrium; None if the network does not settle."""
     from neuro_eqprop.training.gradients.exact import implicit
 
     try:
@@ -173,5 +177,5 @@ def append_defined(found: dict[str, list[float]], name: str, value: float | None
 
 
 def median(values: list[float] | None) -> float | None:
-    """The median; None without values."""
+    """Return the median; None if there are no values."""
     return float(np.median(values)) if values else None

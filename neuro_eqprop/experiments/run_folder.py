@@ -1,4 +1,4 @@
-"""`Run`: a folder with a model, its settings and its results; nothing in it is overwritten."""
+"""`Run`: a folder with a model, its settings and its results."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ STUDY, MODEL, METRICS, RESUME = (
     "metrics.jsonl",
     "resume.safetensors",
 )
+"""Files of a run: settings, model, metrics of each epoch, and the state to resume from."""
 BEST = "best.safetensors"
 """Parameters of the best epoch of a training with patience, until it ends."""
 EVALUATIONS, TRACES, ENERGY, REPORT = "evaluations.jsonl", "traces.h5", "energy.json", "report.html"
+"""Files of a run that further commands write."""
 
 
 class RunError(ValueError):
@@ -51,7 +53,7 @@ class RunError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """A folder on disk that holds a model and its results; `open_run` returns one.
+    """A run folder with a model and its results, as `open_run` returns it.
 
     Parameters
     ----------
@@ -79,14 +81,14 @@ class Run:
 
     @cached_property
     def data(self) -> Dataset:
-        """The data set that the settings name, loaded on first use.
+        """The data set of the study, loaded on first use.
 
         Raises
         ------
         DataError
-            If it is not here.
+            If its files are missing.
         RunError
-            If it does not fit the model.
+            If its sizes do not match the model.
         """
         data, network = load_data(self.study.dataset), self.model.network
         sizes = network.input.size, network.output.size
@@ -110,16 +112,16 @@ class Run:
 
     @property
     def history(self) -> History:
-        """The metrics of the training, a row for each epoch."""
+        """Metrics of the training, one row per epoch."""
         return self.model.history
 
     @property
     def evaluations(self) -> tuple[Mapping[str, Any], ...]:
-        """The results in `evaluations.jsonl`, oldest first."""
+        """Results in `evaluations.jsonl`, oldest first."""
         return read_history(self.path / EVALUATIONS).rows
 
     def coding(self, code: str | Code | None, bits: int | None) -> tuple[Code, int | None]:
-        """The spike code and the bits of weights: those given, of the NIR file, or the defaults."""
+        """Return the spike code and the weight bits: given, of the NIR file, or the defaults."""
         given, held = None if code is None else find_code(code), self.spiking
         if held is None:
             return given or Code.RATE, bits
@@ -214,11 +216,11 @@ class Run:
         samples : int, optional
             Use only the first test samples; all if None.
         traces : str or Path, optional
-            The trace file; by default `traces.h5` of the run folder, or that beside a NIR file.
+            Trace file to write; by default `traces.h5` in the run folder, or next to a NIR file.
         phases : bool
-            Whether two nudged phases (-beta, +beta) follow the free one.
+            Whether two nudged phases (-beta, +beta) follow the free phase.
         record : iterable of str
-            Variables beside the activity: "hidden:voltage", "hidden->output[3,17]:hebbian".
+            Further variables to record: "hidden:voltage", "hidden->output[3,17]:hebbian".
         code, bits
             As in `evaluate`.
         steps : int, optional
@@ -230,14 +232,14 @@ class Run:
         progress : callable, optional
             Called with the number of samples done since the last call.
         announce : callable, optional
-            Called with the plan of the recording, before the first step.
+            Called with the recording plan before the first step.
         workers, executor, deadline
             As in `SpikingModel.record`.
 
         Returns
         -------
         RecordedRun
-            `trace` is the recording; `to_json()` are the fields of `simulate --json`.
+            The recording, with its `trace`; `to_json()` returns the fields of `simulate --json`.
 
         Examples
         --------
@@ -307,7 +309,7 @@ class Run:
         samples: int = 20,
         force: bool = False,
     ) -> dict[str, Any]:
-        """Write the spiking network as a file or package of another program.
+        """Export the spiking network to a NIR file, a Lava package or a netx file.
 
         Parameters
         ----------
@@ -315,21 +317,21 @@ class Run:
             The file to write; with `to="lava"` the folder of the package.
         to : str
             "nir" (a NIR file with the exact step semantics in its metadata), "lava" (a package
-            that needs lava-nc alone) or "netx" (the file of lava-dl).
+            that depends only on lava-nc) or "netx" (a file for lava-dl).
         code : str, optional
             Spike code; "rate" for NIR and "graded" for the others if None.
         bits : int, optional
             Bits of the weights in fixed point; floating point if None.
         nudged : bool
-            Whether a NIR file has the synapses of the nudge.
+            Whether a NIR file includes the synapses of the nudge.
         neurons : str
-            "exact" or "stock" processes of a Lava package.
+            Processes of a Lava package: "exact", or "stock" for those of `lava.proc`.
         steps : int, optional
             Steps of a sample of Lava or netx; the default is that of the code.
         samples : int
             Test samples on which the agreement of Lava or netx with the rates is measured.
         force : bool
-            Whether to replace what is there.
+            Whether to replace an existing file or folder.
 
         Returns
         -------
@@ -367,7 +369,7 @@ class Run:
         return head | made.to_json()
 
     def summary(self) -> dict[str, Any]:
-        """The fields of `train --json`: settings, accuracies, settling and spectral norms."""
+        """Return the fields of `train --json`: settings, accuracies, settling, spectral norms."""
         from neuro_eqprop.experiments.train import training_result
 
         part = self.study.training.validation
@@ -376,12 +378,12 @@ class Run:
         return training_result(self.model, data, out=self.path, seconds=seconds)
 
     def test_samples(self, count: int | None = None) -> Split:
-        """The first `count` test samples, or all."""
+        """Return the first `count` test samples, or all if None."""
         return first_samples(self.data, count)
 
 
 def first_samples(data: Dataset, count: int | None) -> Split:
-    """The first `count` test samples of a data set, or all; more than there are is an error."""
+    """Return the first `count` test samples of a data set, or all if None."""
     if count is None:
         return data.test
     if count < 1:
@@ -392,25 +394,26 @@ def first_samples(data: Dataset, count: int | None) -> Split:
 
 
 FORMATS = ("nir", "lava", "netx")
-"""The formats of `Run.translate`."""
+"""Formats of `Run.translate`."""
 RUN = (STUDY, MODEL, METRICS, RESUME)
-"""The files by which a folder holds a run."""
+"""Files that make a folder a run folder; one is enough."""
 OWN = (*RUN, BEST, EVALUATIONS, TRACES, ENERGY, REPORT)
-"""The files that a run itself makes; all others in its folder are left alone."""
+"""Files that belong to a run; others in its folder are never moved or removed."""
 BEFORE, LOCK = ".before", ".lock"
-"""The folder that keeps a run while another one replaces it, and the lock of the writer."""
+"""Folder that keeps the old run while a new one replaces it, and lock file of the writer."""
 
 
 class RunWarning(UserWarning):
-    """A run folder was left by a process that ended; the message says what was done."""
+    """A process ended without releasing a run folder; the message says what was done."""
 
 
 @contextmanager
 def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterator[None]:
-    """A context in which this process alone writes the run in a folder.
+    """Hold a run folder for writing in a context.
 
-    A new run needs a folder without one, or `force`: the files of the old run are then kept aside
-    until the block ends well, and come back if it fails before the new run can be resumed.
+    A new run needs a folder without a run, or `force`. With `force`, the files of the old run are
+    kept until the context ends without an error, and restored if it fails before the new run can be
+    resumed.
     """
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; `out` names a folder")
@@ -426,12 +429,12 @@ def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterato
             if resume:
                 yield
                 return
-            refuse_run(path, force=force)  # again: it may have been made meanwhile
+            refuse_run(path, force=force)  # another process may have written one before the lock
             set_aside(path)
             try:
                 yield
             except BaseException as error:
-                # Interrupted in its first epoch, a run can be resumed from its study alone.
+                # A run that is interrupted in its first epoch can be resumed from its study.
                 interrupted = not isinstance(error, Exception) and not (path / BEFORE).exists()
                 if not interrupted and not (path / RESUME).exists():
                     put_back(path)
@@ -444,10 +447,10 @@ def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterato
 
 @contextmanager
 def locked(path: Path, *, quiet: bool = False) -> Iterator[None]:
-    """A context in which this process holds the lock of a run folder.
+    """Hold the lock of a run folder in a context.
 
-    A lock that an ended process left is taken over with a warning, unless `quiet`: who resumes a
-    run knows that it was left.
+    A stale lock of an ended process is taken over with a warning, unless `quiet`: a resumed run is
+    expected to have one.
     """
     lock = FileLock(path / LOCK)
     try:
@@ -467,7 +470,7 @@ def locked(path: Path, *, quiet: bool = False) -> Iterator[None]:
 
 
 def refuse_run(path: Path, *, force: bool) -> None:
-    """Raise RunError for a folder that holds a run, unless `force` allows to replace it."""
+    """Raise RunError if a folder holds a run, unless `force`."""
     held = [name for name in RUN if (path / name).exists()]
     if held and not force:
         raise RunError(
@@ -477,12 +480,15 @@ def refuse_run(path: Path, *, force: bool) -> None:
 
 
 def set_aside(path: Path) -> None:
-    """Move the files of a run to the folder `BEFORE`; one that is kept there already stays."""
+    """Move the files of a run to the folder `BEFORE`.
+
+    If that holds a run already, and the newer one has no model, the newer one is removed instead.
+    """
     kept = path / BEFORE
     if not any((path / name).exists() for name in RUN):
         return
     if kept.exists() and not (path / MODEL).exists():
-        # A run that was to replace it did not get far: what it left is given up.
+        # The newer run did not finish; the kept one is worth more.
         for name in OWN:
             remove(path / name)
         return
@@ -493,7 +499,7 @@ def set_aside(path: Path) -> None:
 
 
 def put_back(path: Path) -> None:
-    """Remove the files of a run that failed, and move those that it was to replace back."""
+    """Remove the files of a failed run, and restore those that it was to replace."""
     for name in RUN:
         remove(path / name)
     kept = path / BEFORE
@@ -504,7 +510,7 @@ def put_back(path: Path) -> None:
 
 
 def check_begun(path: Path) -> None:
-    """Raise RunError where there is no run to resume."""
+    """Raise RunError if a folder has no run to resume."""
     if not (path / STUDY).is_file():
         raise RunError(
             f"there is no run in {path} to resume; name its folder by `out`, or leave out "
@@ -513,13 +519,13 @@ def check_begun(path: Path) -> None:
 
 
 def study_digest(path: Path) -> str:
-    """The SHA-256 of the settings in a study file, but for the data set, which may be moved."""
+    """Return the SHA-256 of a study's settings, without the data set, whose path may change."""
     content = {key: value for key, value in read_toml(path).items() if key != "dataset"}
     return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def save_model(path: Path, model: Model) -> None:
-    """Write the model of a run, with the digest of its study, in place of its resume state."""
+    """Write the model of a run with the digest of its study, and remove its resume state."""
     checkpoint.save(path / MODEL, model, study=study_digest(path / STUDY))
     (path / RESUME).unlink(missing_ok=True)
     remove(path / BEFORE)
@@ -531,20 +537,20 @@ def open_run(path: str | Path, *, dataset: str | Path | None = None) -> Run:
     Parameters
     ----------
     path : str or Path
-        The folder that `train(..., out=path)` or `neuro-eqprop train --out PATH` has written, or a
-        file of `neuro-eqprop translate`.
+        A folder written by `train(..., out=path)` or `neuro-eqprop train --out PATH`, or a NIR file
+        of `neuro-eqprop translate`.
     dataset : str or Path, optional
-        The data set that a NIR file is evaluated on; a folder names its own.
+        Data set to evaluate a NIR file on; a run folder has its own.
 
     Returns
     -------
     Run
-        Its model, settings and results; its data set is loaded on first use.
+        Model, settings and results; the data set is loaded on first use.
 
     Raises
     ------
     RunError
-        If the folder holds no finished run.
+        If the folder has no finished run.
 
     Examples
     --------
@@ -563,7 +569,7 @@ def open_run(path: str | Path, *, dataset: str | Path | None = None) -> Run:
         raise ArgumentError(f"`dataset` goes with a NET.nir; the run {path} names its own")
     if path.is_file():
         raise RunError(
-            f"{path} is a file and no run folder; a run is a folder such as {path.parent}"
+            f"{path} is a file, not a run folder; a run is a folder such as {path.parent}"
         )
     if not path.is_dir():
         raise RunError(
@@ -586,7 +592,7 @@ def open_run(path: str | Path, *, dataset: str | Path | None = None) -> Run:
 
 
 def open_nir(path: Path, dataset: str | Path | None) -> Run:
-    """A NIR file as a run without a folder, to be evaluated on a data set."""
+    """Open a NIR file as a run without a folder."""
     from neuro_eqprop.experiments.translate import from_nir
 
     if dataset is None:
@@ -597,18 +603,18 @@ def open_nir(path: Path, dataset: str | Path | None) -> Run:
 
 
 def save_run(model: Model, out: str | Path, *, dataset: str | Path, force: bool = False) -> None:
-    """Write a model as a run folder, so that every command accepts it.
+    """Save a model as a run folder, which all commands accept.
 
     Parameters
     ----------
     model : Model
         A trained or converted model.
     out : str or Path
-        The folder.
+        Run folder to write.
     dataset : str or Path
-        Name or `.npz` file of the data set it is evaluated on.
+        Name or `.npz` file of the data set to evaluate it on.
     force : bool
-        Whether to replace a run that the folder already holds.
+        Whether to replace an existing run in the folder.
     """
     out, sizes = Path(out), [layer.size for layer in model.network.moving[:-1]] or [1]
     name = str(Path(dataset).resolve()) if str(dataset).endswith(".npz") else str(dataset)
@@ -621,7 +627,7 @@ def save_run(model: Model, out: str | Path, *, dataset: str | Path, force: bool 
 
 
 def head(path: Path | None, study: Study, model: Model) -> dict[str, Any]:
-    """The first fields of the results of `train` and `learn`."""
+    """Return the fields that the results of `train` and `learn` share."""
     return {
         "run": None if path is None else str(path),
         "dataset": study.dataset,

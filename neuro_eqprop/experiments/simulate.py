@@ -67,7 +67,7 @@ RATE_STEPS = 64
 SampleCallback = Callable[[int], None]
 """Called with the number of samples done since the last call."""
 AnnounceCallback = Callable[[Plan], None]
-"""Called with the plan of the recording, before the first step."""
+"""Called with the recording plan before the first step."""
 
 
 def no_progress(_: int) -> None:
@@ -88,7 +88,7 @@ def run_spikes(
     shared: Shared = ALONE,
     deadline: float | None = None,
 ) -> Simulation:
-    """Run samples x (samples, features) on a simulator in a free phase, see `SpikingModel.run`."""
+    """Run samples (samples, features) in a free phase on a simulator, see `SpikingModel.run`."""
     shared.check()
     began, backend, network = time.perf_counter(), load_backend(on), spiking.network
     schedule = spiking.schedule(steps)
@@ -105,7 +105,7 @@ def run_spikes(
         results = run_shards(backend, network, schedule, encoded, shared=shared)
         for stimulus, (result, _) in zip(stimuli, results, strict=True):
             add_counts(counts, tally(network, stimulus, schedule, result))
-            # Copies, so that the rest of a result, several times as large, is not kept with them.
+            # Copies, because a view would keep the whole result in memory.
             for name, parts in firing.items():
                 parts.append(result.firing[name][:, 0].copy())
             drive.append(result.drive[network.output][:, 0].copy())
@@ -128,23 +128,24 @@ def run_spikes(
 def add_counts(
     counts: dict[tuple[str, str], Counts], more: Mapping[tuple[str, str], Counts]
 ) -> None:
-    """Add the counts of further samples."""
+    """Add the counts of further samples to `counts`."""
     for key, each in more.items():
         counts[key] = counts.get(key, Counts()) + each
 
 
 @dataclass(frozen=True, slots=True)
 class TraceOutput:
-    """The destination of a recording, and the callbacks during the run."""
+    """Destination and callbacks of a recording."""
 
     path: str | Path | None = None
-    """A file, `.h5`; None keeps the recording in memory."""
+    """Trace file, `.h5`; None keeps the recording in memory."""
     overwrite: bool = False
     progress: SampleCallback = no_progress
     announce: AnnounceCallback = no_announcement
 
 
 IN_MEMORY = TraceOutput()
+"""Keep the recording in memory, without callbacks."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,7 +156,7 @@ class RecordedRun:
     recordings: tuple[Recording, ...]
     counts: Mapping[tuple[str, str], Counts]
     input_counts: Counts
-    """Events of the populations that carry the input; these are not part of the trace."""
+    """Events of the input populations, which are not part of the trace."""
     path: Path | None
     seconds: float
     spiking: SpikingModel | None = None
@@ -175,7 +176,7 @@ class RecordedRun:
         return int(self.plan.schedule[0].steps / self.plan.origin.steps_per_spike)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of `simulate --json`."""
+        """Return the fields of `simulate --json`."""
         spiking, path = self.spiking, self.path
         return {
             "traces": None if path is None else str(path),
@@ -197,14 +198,14 @@ class RecordedRun:
 
     @cached_property
     def trace(self) -> Trace:
-        """The trace; read from the file if there is one."""
+        """The trace, read from the file if there is one."""
         if self.path is not None:
             return read(self.path)
         return Trace.from_recordings(self.plan, self.recordings, self.counts)
 
     @property
     def recorded(self) -> list[str]:
-        """The recorded variables, sorted: "hidden:spikes", "hidden->output[3,17]:hebbian"."""
+        """Recorded variables, sorted: "hidden:spikes", "hidden->output[3,17]:hebbian"."""
         record = self.plan.record
         synapses = {
             name: ";".join(f"{target},{source}" for target, source in each)
@@ -218,7 +219,7 @@ class RecordedRun:
 
 
 Work = Callable[[Sink], Mapping[tuple[str, str], Counts]]
-"""Runs the samples, hands recordings to the sink, returns the counts of all populations."""
+"""Runs the samples, passes recordings to the sink, and returns the counts of all populations."""
 
 
 def record_spikes(  # noqa: PLR0913 - those of `SpikingModel.record`
@@ -295,7 +296,7 @@ def record_spikes(  # noqa: PLR0913 - those of `SpikingModel.record`
 
 
 def refined(schedule: Schedule, substeps: int) -> Schedule:
-    """A schedule whose steps are divided into `substeps` intervals of a recording."""
+    """Return the schedule with each step divided into `substeps` recorded steps."""
     return tuple(
         replace(phase, steps=phase.steps * substeps, window=phase.window * substeps)
         for phase in schedule
@@ -315,8 +316,8 @@ def record_rates(
 ) -> RecordedRun:
     """Record samples as rates that settle step by step, see `Model.record`.
 
-    `part` is the fraction of a phase that the trace marks as its window; the rate of a phase is
-    that of its last step all the same.
+    `part` is the fraction of a phase that the trace marks as its window. It does not change the
+    rate of a phase, which is that of its last step.
     """
     network, rows = model.network, model.samples(x)
     params = {name: value.astype(np.float64) for name, value in model.params.items()}
@@ -343,12 +344,12 @@ def record_rates(
 
 
 def total_steps(schedule: Schedule) -> int:
-    """Steps of all phases."""
+    """Return the number of steps of all phases."""
     return sum(phase.steps for phase in schedule)
 
 
 def rate_schedule(steps: int, beta: float | None, part: float | None = None) -> Schedule:
-    """A free phase and, if `beta` is given, two nudged phases as long."""
+    """Return a free phase and, if `beta` is given, two nudged phases of the same length."""
     keywords = {} if part is None else {"part": part}
     if beta is None:
         return free_only(steps=steps, window=tail(steps, **keywords))
@@ -356,7 +357,7 @@ def rate_schedule(steps: int, beta: float | None, part: float | None = None) -> 
 
 
 def classes_of(model: Model, x: Array, y: npt.ArrayLike | None) -> Ints:
-    """The class numbers y, checked; those that the model predicts if y is None."""
+    """Check and return the class numbers y (samples,); predict them if y is None."""
     if y is None:
         return model.predict(x)
     labels, classes = np.asarray(y), model.network.output.size
@@ -378,7 +379,7 @@ def make_plan(
     weights: Mapping[str, Array],
     record: Iterable[str],
 ) -> Plan:
-    """The contents of the trace, known before the run."""
+    """Plan the contents of the trace before the run."""
     x, label = samples
     if not len(x):
         raise ValueError("x holds no samples; a recording needs at least one")
@@ -400,7 +401,7 @@ def make_plan(
 
 
 def carry_out(plan: Plan, work: Work, output: TraceOutput) -> RecordedRun:
-    """Run the samples of a plan and keep the recordings, in memory or in a file."""
+    """Run the samples of a plan, and store the recordings in memory or in a file."""
     began, path = time.perf_counter(), None if output.path is None else Path(output.path)
     output.announce(plan)
     memory = MemorySink()
@@ -417,27 +418,27 @@ def carry_out(plan: Plan, work: Work, output: TraceOutput) -> RecordedRun:
 
 
 def recorder(sink: Sink, plan: Plan, progress: SampleCallback) -> Sink:
-    """A sink that adds synapse histories and reports progress."""
+    """Wrap a sink so that it adds synapse histories and reports progress."""
     return SynapseRecorder(CountingSink(sink, progress), plan)
 
 
 @dataclass(frozen=True, slots=True)
 class CountingSink:
-    """A sink that calls `progress` after each sample."""
+    """Sink that calls `progress` after each sample."""
 
     sink: Sink
     progress: SampleCallback
 
     def sample(self, index: int, recording: Recording) -> None:
-        """Pass the recording on."""
+        """Pass the recording to the wrapped sink."""
         self.sink.sample(index, recording)
         self.progress(1)
 
 
 def origin_of(on: str, *, seed: int, digest: str, seconds: float = DT, substeps: int = 1) -> Origin:
-    """The origin of a trace that is recorded now.
+    """Return the provenance of a trace that is recorded now.
 
-    A recorded step takes `seconds`; a unit at rate one fires once in `substeps` of them.
+    A recorded step takes `seconds`; a unit with rate one fires once per `substeps` steps.
     """
     return Origin(
         backend=on,
@@ -454,10 +455,10 @@ def origin_of(on: str, *, seed: int, digest: str, seconds: float = DT, substeps:
 def ranking_weights(
     network: Network, weights: Mapping[str, Array], inputs: Array
 ) -> dict[str, Array]:
-    """Weights by which synapses are chosen for recording, the strongest first.
+    """Return the weights by which the strongest synapses are chosen for recording.
 
-    Those from the input are scaled by the deviation of each feature over the samples, so that a
-    synapse from a constant feature is not chosen.
+    Input weights are scaled by the standard deviation of each feature, so that synapses from
+    constant features are not chosen.
     """
     name, spread = network.input.name, inputs.std(axis=0)
     return {
@@ -470,12 +471,12 @@ def ranking_weights(
 
 
 def dense_connections(network: Network) -> list[str]:
-    """The names of the connections whose weight is a matrix of synapses."""
+    """Return the names of the dense connections."""
     return [c.name for c in network.connections if isinstance(c.operator, Dense)]
 
 
 def settle(free: Field, target: Array, schedule: Schedule, record: Record) -> list[Recording]:
-    """The rates of each sample at every step of the phases."""
+    """Settle the rates through the phases, and record every step of each sample."""
     seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
     state = free.zero_state()
     for phase in schedule:

@@ -1,4 +1,4 @@
-"""A trace file of chosen synapses and populations while they learn on a chip.
+"""Trace files of synapses and populations during on-chip learning.
 
 A simulator returns both activity traces, tag and weight of a synapse at the end of every step, in
 its own units. A trace file has the units of `neuro_eqprop.synapse_recording`: with Q the trace of a
@@ -30,12 +30,12 @@ from neuro_eqprop.synapse_recording import Synapse, SynapseLog
 from neuro_eqprop.traces import ActivityKind, Counts, Plan, Record, parse_record
 
 EPOCH = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
-"""Metrics of an epoch in the trace, with their units."""
+"""Metrics of an epoch in the trace, and their units."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedSamples:
-    """The samples of a trace, and the synapses to record."""
+    """Samples and synapses to record."""
 
     index: Ints
     """Rows in the training set."""
@@ -44,14 +44,14 @@ class RecordedSamples:
     """`population:variable`, `source->target:hebbian` or `source->target[row,column]:hebbian`."""
     seed: int
     epochs: int
-    """Epochs of the whole run."""
+    """Number of epochs of the run."""
     snapshots: tuple[int, ...] = ()
     """Numbers of learned samples after which all weights are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearningRecorder:
-    """Adds epochs and snapshots of the weights to the trace of a run that learns."""
+    """Adds epochs and weight snapshots to a trace during learning."""
 
     writer: Writer | None = None
     """None records nothing."""
@@ -81,7 +81,7 @@ def plan_synapse_trace(
     samples: TrainingSamples,
     learner: Learner,
 ) -> Plan:
-    """The contents of the trace, known before the first step."""
+    """Plan the contents of the trace before the first step."""
     inputs = samples.stimulus.current[network.input.name]
     weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
     how = kinds(plastic.network)
@@ -118,9 +118,9 @@ def record_of(
     *,
     always: Collection[str],
 ) -> Record:
-    """The requested variables and synapses, and what the rates of the layers `always` need.
+    """Return the variables to record: those requested, and the activity of the layers `always`.
 
-    Populations that carry the input or the bias are recorded only where they are requested.
+    Populations that carry the input or the bias are recorded only if they are requested.
     """
     requested = {request.rpartition(":")[0] for request in requests}
     found = parse_record(requests, how, weights)
@@ -141,9 +141,10 @@ def record_synapses(
     *,
     overwrite: bool,
 ) -> Iterator[LearningRecorder]:
-    """Write the first samples, which the run then repeats; then each epoch.
+    """Record the first samples in a trace file, to which the context adds epochs.
 
-    The file is readable while the run continues, and holds the weights of the latest epoch.
+    The run learns these samples again. The file can be read during the run, and holds the weights
+    of the latest epoch.
     """
     chosen = plan.record.hebbian
     synapses = Synapses(
@@ -163,7 +164,7 @@ def record_synapses(
 def varying_strengths(
     weights: Mapping[str, Array], input_name: str, inputs: Array
 ) -> dict[str, Array]:
-    """Weights by which synapses are picked; zero for inputs that are constant over samples."""
+    """Return the weights by which synapses are chosen; zero for constant inputs."""
     spread = inputs.std(axis=0)
     return {
         name: weight * spread if name.startswith(f"{input_name}->") else weight
@@ -177,7 +178,7 @@ def synapse_logs(
     chosen: Mapping[str, tuple[Synapse, ...]],
     rate: float,
 ) -> dict[str, SynapseLog]:
-    """The log of one sample by connection, from `values` (steps, synapses, variable)."""
+    """Return the logs of one sample by connection, from `values` (steps, synapses, variables)."""
     top, full = scales(plastic, rate)
     pre, post, tag, weight = (values[:-1, :, k].copy() for k in range(4))
     weight[-1] = values[-1, :, 3]
@@ -191,7 +192,7 @@ def synapse_logs(
 
 
 def scales(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
-    """Q, the trace of a unit that fires in every step, and the tag that the file stores as one."""
+    """Return Q, the trace of a unit that fires in every step, and the tag that is stored as 1."""
     rule, numbers = plastic.rule, plastic.rule.numbers
     if numbers is None:
         return 1.0, rule.gap * rule.window
@@ -204,7 +205,7 @@ def scales(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
 def merge_commit(
     plastic: PlasticNetwork, counts: Mapping[tuple[str, str], Counts]
 ) -> dict[tuple[str, str], Counts]:
-    """Events by population and phase, those of the commit added to the last phase."""
+    """Add the events of the commit to those of the last phase."""
     last = plastic.rule.schedule[-1].name
     merged: dict[tuple[str, str], Counts] = {}
     for (name, phase), each in counts.items():

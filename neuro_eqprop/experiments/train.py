@@ -55,13 +55,13 @@ from neuro_eqprop.training.train import Progress, Snapshot
 from neuro_eqprop.training.train import train as train_epochs
 
 EpochCallback = Callable[[dict[str, Any]], None]
-"""Called with the metrics of an epoch when it is done."""
+"""Called with the metrics of each finished epoch."""
 BatchCallback = Callable[[float, float], None]
-"""Called with the part of an epoch done since the last call, and the accuracy in it so far."""
+"""Called with the fraction of an epoch since the last call, and its accuracy so far."""
 
 
 class TrainingWarning(UserWarning):
-    """A training diverged, and the model is that of an earlier epoch."""
+    """The training diverged; the model is that of an earlier epoch."""
 
 
 def no_progress(part: float, right: float) -> None:
@@ -74,23 +74,23 @@ def no_metrics(row: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TrainingOutput:
-    """Where the results of a training go, and who is called while it runs."""
+    """Output files, callbacks and deadline of a training."""
 
     path: Path | None = None
     """The run folder; None writes nothing."""
     force: bool = False
     resume: bool = False
     traces: Path | None = None
-    """A trace file of a few samples that settle after each epoch."""
+    """Trace file in which a few samples are recorded after each epoch."""
     on_epoch: EpochCallback = no_metrics
     on_batch: BatchCallback = no_progress
     announce: AnnounceCallback = no_announcement
     deadline: float | None = None
-    """Seconds after which the training is ended."""
+    """Time limit in seconds."""
 
     @contextmanager
     def limited(self) -> Iterator[None]:
-        """A context that is ended at the deadline, if there is one."""
+        """Enforce the deadline, if there is one, in a context."""
         if self.deadline is None:
             yield
             return
@@ -104,6 +104,7 @@ class TrainingOutput:
 
 
 IN_MEMORY = TrainingOutput()
+"""No files, callbacks or deadline."""
 
 
 def train(  # noqa: PLR0913 - keyword arguments, all with defaults
@@ -137,20 +138,21 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     out : str or Path, optional
         The run folder to write; None keeps the result in memory.
     force : bool
-        Whether to replace a run that `out` already holds.
+        Whether to replace an existing run in `out`.
     resume : bool
         Whether to continue the run in `out`; all settings must be the same.
     traces : str or Path, optional
-        A trace file, `.h5`, in which a few samples settle after each epoch.
+        Trace file, `.h5`, that records how a few samples settle after each epoch.
     progress : callable, optional
-        Called with the metrics of each epoch, a dict; `print` will do.
+        Called with the metrics of each epoch, a dict; for example `print`.
     on_batch : callable, optional
-        Called with the part of an epoch done since the last call, and the accuracy in it so far.
+        Called with the fraction of an epoch since the last call, and the accuracy of the epoch so
+        far.
     announce : callable, optional
-        Called with the plan of the trace, before the first epoch.
+        Called with the plan of the trace before the first epoch.
     deadline : float, optional
-        Seconds after which the training is ended with a DeadlineError; `resume` continues it after
-        its last epoch. None sets no limit.
+        Time limit in seconds, after which a DeadlineError is raised; `resume` continues after the
+        last finished epoch. None for no limit.
     **settings
         Settings of the study by name: `hidden`, `activation`, `epochs`, `batch`, `learning_rate`,
         `beta`, `rule`, `nudging`, `seed`, `validation`, ...
@@ -214,7 +216,7 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
 def starting_study(
     network: str | Path | Network | Study | None, out: Path | None, *, resume: bool
 ) -> Study:
-    """The study that settings change: that of a model, a network, a file, or a begun run."""
+    """Return the study before the settings are applied: of a model, network, file or run."""
     if isinstance(network, Study):
         return network
     if isinstance(network, Network):
@@ -233,15 +235,15 @@ def starting_study(
 
 
 NO_DATA = ""
-"""The data set of a study that is made from the name of a model, or from a network."""
+"""Placeholder for the data set of a study that is made from a model name or a network."""
 ARRAYS = "data.npz"
-"""The file of a run folder that holds data which were given as arrays."""
+"""File of a run folder with data that were passed as arrays."""
 
 
 def data_name(data: str | Path | Dataset | None, loaded: Dataset, out: Path | None) -> str:
-    """The name of the data in the study: that of a data set, or the path of a file."""
+    """Return the `dataset` of the study: a name, or the path of a file."""
     if str(loaded.name).endswith(".npz"):
-        return str(Path(loaded.name).resolve())  # a run is opened again from other folders
+        return str(Path(loaded.name).resolve())  # the run may be opened from another folder
     if not isinstance(data, Dataset) or loaded.name in DATASETS or out is None:
         return loaded.name
     return str((out / ARRAYS).resolve())
@@ -272,7 +274,7 @@ def train_study(
 def train_in_group(
     study: Study, network: Network, data: Dataset, output: TrainingOutput, group: ProcessGroup
 ) -> tuple[Model, str | None]:
-    """As `train_study`, by one of the processes of a group; the main one evaluates and writes."""
+    """Train as one process of a group, see `train_study`; the main one evaluates and writes."""
     check_device(study.training.device)
     check_sizes(network, data)
     check_length(study, network, data)
@@ -290,7 +292,7 @@ def train_in_group(
 def train_prepared(
     study: Study, network: Network, data: Dataset, output: TrainingOutput, group: ProcessGroup
 ) -> tuple[Model, str | None]:
-    """As `train_study`, into a folder that belongs to this process."""
+    """Train with checked settings, and a run folder that is locked, see `train_study`."""
     out, traces, overwrite = output.path, output.traces, output.force or output.resume
     start = (
         initial_snapshot(study, network) if out is None else prepare(study, network, out, output)
@@ -321,7 +323,7 @@ def train_prepared(
                 row = metrics(study, progress, network, data)
                 rows.append(row)
                 try:
-                    # First: the trace of a run that is resumed must reach as far as its state.
+                    # Before the state is saved: a resumed run needs the trace up to its state.
                     record_epoch(start, row)
                 finally:
                     best.add(row, start)
@@ -347,10 +349,10 @@ def train_prepared(
 
 
 class BestEpoch:
-    """The epoch of the best validation accuracy so far, for a training with `patience`.
+    """Epoch with the best validation accuracy so far, for early stopping (`patience`).
 
-    Its parameters are kept in a file of the run folder, so that a resumed training ends with the
-    same model.
+    Its parameters are stored in the run folder, so that a resumed training ends with the same
+    model.
     """
 
     def __init__(
@@ -363,16 +365,17 @@ class BestEpoch:
             self.accuracy = max(row["validation_accuracy"] for row in rows)
 
     def read(self, rows: Sequence[Mapping[str, Any]]) -> Snapshot | None:
-        """The best of the epochs of a training that was interrupted.
+        """Return the best of the epochs in `rows` of an interrupted training.
 
-        None if the file already holds a later epoch, which is better than these and comes next.
+        None if the file holds a later epoch than `rows`: that epoch is trained again, and is the
+        best.
         """
         assert self.file is not None
         kept = checkpoint.load(self.file)
         return Snapshot(kept.epochs, kept.params) if kept.epochs <= len(rows) else None
 
     def add(self, row: Mapping[str, Any], snapshot: Snapshot) -> None:
-        """Keep an epoch that is better than all before."""
+        """Store an epoch if it is better than all before."""
         if not self.patience or row["validation_accuracy"] <= self.accuracy:
             return
         self.accuracy, self.snapshot = row["validation_accuracy"], snapshot
@@ -380,14 +383,14 @@ class BestEpoch:
             checkpoint.save(self.file, Model(self.network, snapshot.params, snapshot.epoch))
 
     def is_over(self, epoch: int) -> bool:
-        """Whether no epoch was better for as long as the patience."""
+        """Return whether the last `patience` epochs brought no improvement."""
         return self.snapshot is not None and epoch - self.snapshot.epoch >= self.patience
 
 
 def save_epoch(out: Path, network: Network, snapshot: Snapshot, row: dict[str, Any]) -> None:
-    """Write the metrics of an epoch, then the state from which to resume.
+    """Write the metrics of an epoch, then the state to resume from.
 
-    In this order, so that after a kill the metrics are never behind the state.
+    The order ensures that the metrics are never behind the state if the process is killed.
     """
     append_json(out / run_folder.METRICS, row)
     kept = Model(network, snapshot.params, snapshot.epoch)
@@ -395,7 +398,7 @@ def save_epoch(out: Path, network: Network, snapshot: Snapshot, row: dict[str, A
 
 
 def check_sizes(network: Network, data: Dataset) -> None:
-    """Raise ValueError if a network does not fit the data."""
+    """Raise ValueError if the sizes of network and data differ."""
     sizes = network.input.size, network.output.size
     if sizes != (data.features, data.classes):
         raise ValueError(
@@ -412,7 +415,7 @@ def epochs(
     tick: BatchCallback,
     group: ProcessGroup = ALONE,
 ) -> Iterator[Progress]:
-    """Train the remaining epochs."""
+    """Train the remaining epochs, and yield the progress after each."""
 
     def on_batch(samples: int, right: float) -> None:
         deadlines.check()
@@ -450,7 +453,10 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
 
 
 def check_length(study: Study, network: Network, data: Dataset) -> None:
-    """Refuse a training that would not end; a sample settles for a tenth of its steps or more."""
+    """Raise TooLargeError for a training that would take too long.
+
+    A sample is assumed to settle in a tenth of the free steps.
+    """
     training, samples = study.training, len(data.train)
     products = 2 * sum(value.size for value in initial_snapshot(study, network).params.values())
     products *= max(1, study.rule.free_steps // 10)
@@ -464,7 +470,7 @@ def check_training(training: TrainingSettings) -> None:
 
 
 def prepare(study: Study, network: Network, out: Path, output: TrainingOutput) -> Snapshot:
-    """The start of a training into a folder: initial parameters, or those to resume from."""
+    """Return the first state of a training in a folder: initial, or to resume from."""
     if output.resume:
         return resume_snapshot(study, network, out)
     start = initial_snapshot(study, network)
@@ -473,13 +479,13 @@ def prepare(study: Study, network: Network, out: Path, output: TrainingOutput) -
 
 
 def initial_snapshot(study: Study, network: Network) -> Snapshot:
-    """The parameters before the first epoch."""
+    """Return the state before the first epoch."""
     params = initialise(network, np.random.default_rng(study.seed))
     return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
 
 
 def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
-    """The state after the last epoch of the run in `out`; the initial one before the first."""
+    """Return the state after the last finished epoch of the run in `out`."""
     if was_learned_on_chip(out):
         raise run_folder.RunError(
             f"{out} learns on a chip; go on with `neuro-eqprop learn --resume`"
@@ -506,7 +512,7 @@ def check_optimizer_state(
     study: Study, params: Mapping[str, Array], memory: Mapping[str, Array], path: Path
 ) -> None:
     """Raise RunError if the state of the optimiser lacks a quantity of a parameter."""
-    # Which quantities there are depends on the shape of a parameter, so each takes a step.
+    # The quantities depend on the shape of a parameter, so each parameter takes a step.
     dummies = {name: torch.zeros(value.shape) for name, value in params.items()}
     optimizer = make_optimizer(study.training.optimiser, 1.0, dummies)
     for each in dummies.values():
@@ -524,7 +530,7 @@ def check_optimizer_state(
 
 
 def ended(study: Study, out: Path) -> str:
-    """Why a run is over: finished or diverged."""
+    """Return why a run cannot be resumed: it finished or diverged."""
     done = checkpoint.load(out / run_folder.MODEL).epochs
     if done >= study.training.epochs or study.training.patience:
         return "its run is finished; train anew with another `out`, or replace it with force=True"
@@ -535,7 +541,7 @@ def ended(study: Study, out: Path) -> str:
 
 
 def trim(path: Path, epochs: int) -> None:
-    """Remove the lines of metrics of epochs after `epochs`."""
+    """Remove the metrics of epochs after `epochs`."""
     rows = read_jsonl(path)[:epochs]
     if epochs and not rows:
         raise run_folder.RunError(
@@ -546,13 +552,13 @@ def trim(path: Path, epochs: int) -> None:
 
 
 SETTLED = Stop(1e-4, 200)
-"""When a sample counts as settled in the metrics of an epoch."""
+"""Criterion by which a sample counts as settled in the metrics of an epoch."""
 PROBED = 16
-"""Training samples that diagnostics run on after each epoch."""
+"""Number of training samples for the diagnostics after each epoch."""
 
 
 def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -> dict[str, Any]:
-    """The row of an epoch."""
+    """Return the metrics of an epoch."""
     ops, snapshot = TorchOps(device=study.training.device), progress.snapshot
     params = {name: ops.from_numpy(value) for name, value in snapshot.params.items()}
     scores = {
@@ -579,13 +585,13 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
 
 
 def path_name(ops: TorchOps, network: Network, config: TrainingConfig) -> str | None:
-    """How the updates of a rule that contrasts phases are computed; None for other rules."""
+    """Return how the updates of a contrastive rule are computed; None for other rules."""
     update = RULES[config.rule].update
     return path_of(ops, network, config).value if update is contrastive else None
 
 
 def progress_row(progress: Progress) -> dict[str, Any]:
-    """The metrics that the training loop itself measures in an epoch."""
+    """Return the metrics that the training loop measures in an epoch."""
     return {
         "epoch": progress.snapshot.epoch,
         "train_accuracy": progress.train_accuracy,
@@ -598,11 +604,11 @@ def progress_row(progress: Progress) -> dict[str, Any]:
 
 
 NORM_LIMIT = 100.0
-"""Spectral norms of trained networks stay far below; beyond, activations are saturated."""
+"""Spectral norm above which a warning is given; activations are then saturated."""
 
 
 def norm_warning(norms: Mapping[str, float]) -> str | None:
-    """A warning if the spectral norm of a connection is beyond the limit."""
+    """Return a warning if the spectral norm of a connection is above `NORM_LIMIT`."""
     name = max(norms, key=lambda each: norms[each])
     if norms[name] <= NORM_LIMIT:
         return None
@@ -613,11 +619,11 @@ def norm_warning(norms: Mapping[str, float]) -> str | None:
 
 
 CHANCE_DEVIATIONS = 3.0
-"""An accuracy this many standard deviations above that of a constant answer is more than chance."""
+"""Standard deviations above a constant prediction from which an accuracy is more than chance."""
 
 
 def chance_warning(study: Study, data: Dataset, train: float, test: float) -> str | None:
-    """A warning if neither training nor test accuracy is above that of a constant answer."""
+    """Return a warning if training and test accuracy are those of a constant prediction."""
     for split, found in ((data.train, train), (data.test, test)):
         share = float(np.bincount(split.y).max()) / len(split)
         if found > share + CHANCE_DEVIATIONS * (share * (1.0 - share) / len(split)) ** 0.5:
@@ -636,7 +642,7 @@ def chance_warning(study: Study, data: Dataset, train: float, test: float) -> st
 def probed(
     study: Study, network: Network, data: Dataset, at: Snapshot, *, truth: bool = True
 ) -> Diagnostics:
-    """Diagnostics of a few training samples."""
+    """Return the diagnostics of a few training samples."""
     few = data.train.take(slice(PROBED))
     y = one_hot(few.y, data.classes)
     return diagnose(network, at.params, few.x, y, study.recipe(), truth=truth)
@@ -645,7 +651,7 @@ def probed(
 def training_result(
     model: Model, data: Dataset, *, out: Path | None, seconds: float
 ) -> dict[str, Any]:
-    """The fields of `train --json`."""
+    """Return the fields of `train --json`."""
     study, network = model.study or Study(), model.network
     last = model.history[model.epochs - 1]
     ops = TorchOps(device=study.training.device)
@@ -671,7 +677,7 @@ def training_result(
 
 
 def check_device(name: str) -> None:
-    """Raise RunError for a device that torch cannot use here."""
+    """Raise RunError if torch cannot use a device."""
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
@@ -682,6 +688,6 @@ def check_device(name: str) -> None:
 
 
 def load_for(study: Study) -> Dataset:
-    """The data of a study, with validation samples held out if it has any."""
+    """Load the data of a study, and hold out its validation samples."""
     data, part = load_data(study.dataset), study.training.validation
     return hold_out(data, part, study.seed) if part else data

@@ -1,7 +1,7 @@
 """Record how a few samples settle after each epoch of a training.
 
-Steps and samples are numbered on from epoch to epoch. The weights after the run are those of the
-last epoch so far; the weight in the history of a synapse is that of its epoch.
+Steps and samples are numbered consecutively over epochs. The final weights of the trace are those
+of the latest epoch; the weight in the history of a synapse is that of its epoch.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from neuro_eqprop.training.train import Snapshot
 SAMPLES, STEPS = 2, 16
 """Samples of each epoch, and steps of each phase."""
 MOST = 2**22
-"""Bytes of an epoch above which fewer samples are recorded."""
+"""Most bytes per epoch; fewer samples are recorded if they need more."""
 
 RecordEpoch: TypeAlias = Callable[[Snapshot, Mapping[str, Any]], None]
 """Called with the state and the metrics after an epoch."""
@@ -63,10 +63,10 @@ def probing(
     overwrite: bool,
     announce: AnnounceCallback = no_announcement,
 ) -> Iterator[RecordEpoch]:
-    """A context with a function to call after each epoch; a no-op without a path.
+    """Open a trace; yield a function to call after each epoch, a no-op if `path` is None.
 
-    A training that is resumed at `start` keeps the epochs that it recorded since `first`, before
-    its first epoch.
+    `start` is the state from which the training continues, `first` its initial state. A resumed
+    training keeps the epochs that it recorded before.
     """
     if path is None:
         yield lambda *_: None
@@ -103,7 +103,7 @@ def probing(
 
 
 def earlier_trace(path: Path, plan: Plan, epochs: int) -> FileTrace | str:
-    """The trace of the first epochs of a training, or the reason why there is none."""
+    """Return the trace of the first epochs of a training, or the reason why there is none."""
     partial_path = path.with_name(f"{path.name}.partial")
     found = next((each for each in (path, partial_path) if each.exists()), None)
     if found is None:
@@ -128,7 +128,7 @@ def earlier_trace(path: Path, plan: Plan, epochs: int) -> FileTrace | str:
 
 
 def replay(old: FileTrace, epochs: int, writer: Writer) -> None:
-    """Write the first epochs of an earlier trace."""
+    """Copy the first epochs of an earlier trace."""
     with old:
         for k in range(epochs * (len(writer.plan.index) // writer.plan.n_epochs)):
             writer.sample(k, old.recording(k))
@@ -137,18 +137,18 @@ def replay(old: FileTrace, epochs: int, writer: Writer) -> None:
 
 
 def exact(params: Mapping[str, Array]) -> dict[str, Array]:
-    """Parameters in float64."""
+    """Return parameters in float64."""
     return {name: value.astype(np.float64) for name, value in params.items()}
 
 
 def schedule_of(study: Study) -> Schedule:
-    """The phases of the training, each of `STEPS` steps."""
+    """Return the phases of the training, each with `STEPS` steps."""
     make = two_phase if study.rule.nudging == "positive" else three_phase
     return make(beta=study.rule.beta, free=STEPS, nudged=STEPS)
 
 
 def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> Plan:
-    """The contents of the trace of a training."""
+    """Plan the contents of the trace of a training."""
     schedule, params = schedule_of(study), exact(start.params)
     kinds = {layer.name: ActivityKind.RATE for layer in network.moving}
     weights = {
@@ -180,13 +180,13 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
 
 
 def units(network: Network) -> dict[str, str]:
-    """The recorded metrics of an epoch, with their units."""
+    """Return the recorded metrics of an epoch, and their units."""
     plain = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
     return plain | {f"norm of {connection.name}": "1" for connection in network.connections}
 
 
 def numbers(line: Mapping[str, Any]) -> dict[str, float]:
-    """The recorded metrics, from a row of the history."""
+    """Return the recorded metrics from a row of the history."""
     plain = ("epoch", "train_accuracy", "test_accuracy", "seconds")
     norms = {f"norm of {name}": float(norm) for name, norm in line["spectral"].items()}
     return {name: float(line[name]) for name in plain} | norms

@@ -1,4 +1,4 @@
-"""A model as a NIR file, and such a file as a model."""
+"""Write models as NIR files, and read them back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from neuro_eqprop.spiking.synapses import Synapses
 def document_of(
     model: Model, code: str | Code, *, nudged: bool, bits: int | None = None
 ) -> Document:
-    """The model's spiking network, its input weights, and the settings it was trained with."""
+    """Return the NIR document: spiking network, input weights and training settings."""
     spiking = to_spiking(model, code=code, bits=bits, nudged=nudged)
     coding, rate, params = spiking.coding, model.network, spiking.params
     feeds = tuple(
@@ -45,7 +45,7 @@ def document_of(
         "coding": coding.constants(),
         "bits": bits,
         "dataset": study.dataset,
-        # One parameter becomes synapses of several weights, each rounded: it is stored exactly.
+        # Stored exactly: its synapses have several weights, each of them rounded.
         "echoes": {
             c.name: float(params[c.name][0])
             for c in rate.connections
@@ -69,7 +69,7 @@ def translate(
     force: bool = False,
     bits: int | None = None,
 ) -> dict[str, Any]:
-    """Write the spiking network as a NIR file; return a summary of its contents."""
+    """Write the spiking network to a NIR file; return a summary of its contents."""
     path = Path(path)
     if path.exists() and not force:
         raise NirError(f"{path} exists already; name another file or use force=True")
@@ -101,7 +101,7 @@ def translate(
 
 
 def nir_graph(spiking: SpikingModel) -> Any:  # noqa: ANN401
-    """The model as a `nir.NIRGraph`, see `SpikingModel.to_nir`."""
+    """Return the model as a `nir.NIRGraph`, see `SpikingModel.to_nir`."""
     if spiking.input.name != "current":
         raise NirError(
             f"a NIR graph takes x through its input node, not as {spiking.input.name!r} spikes; "
@@ -112,17 +112,17 @@ def nir_graph(spiking: SpikingModel) -> Any:  # noqa: ANN401
 
 
 def from_nir(graph: Any) -> SpikingModel:  # noqa: ANN401
-    """The spiking model in a NIR graph or file that this package made.
+    """Read a spiking model from a NIR graph or file written by neuro_eqprop.
 
     Parameters
     ----------
     graph : nir.NIRGraph, str or Path
-        As `SpikingModel.to_nir` returns it, or a file of `neuro-eqprop translate`.
+        A graph of `SpikingModel.to_nir`, or a file of `neuro-eqprop translate`.
 
     Returns
     -------
     SpikingModel
-        Its `model` is the rate model, with the weights and biases of the graph.
+        The spiking model; `model` is the rate model with the weights and biases of the graph.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def from_nir(graph: Any) -> SpikingModel:  # noqa: ANN401
 
 
 def check_rate_network(document: Document, name: str) -> None:
-    """Refuse a document without the rate network that it was made from."""
+    """Raise NirError if a document lacks the rate network that it was made from."""
     if not {"rate", "coding", "learning"} <= set(document.notes):
         raise NirError(
             f"{name} holds no rate network to compare its spikes with; "
@@ -156,7 +156,7 @@ def check_rate_network(document: Document, name: str) -> None:
 
 
 def rebuilt(document: Document, name: str, dataset: str) -> SpikingModel:
-    """The spiking model of a document, if it becomes the same spiking network again."""
+    """Rebuild the spiking model of a document; raise NirError if its network differs."""
     check_rate_network(document, name)
     try:
         rate = rebuild(document.notes["rate"])
@@ -175,7 +175,7 @@ def rebuilt(document: Document, name: str, dataset: str) -> SpikingModel:
 
 
 def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, Array]:
-    """Weights and biases of the rate network, in the order in which `lower` takes them."""
+    """Recover weights and biases of the rate network, in the order in which `lower` writes them."""
     feeds = iter([feed.synapses for feed in document.feeds])
     projections = iter([projection.synapses for projection in document.network.projections])
     params: dict[str, Array] = {}
@@ -200,13 +200,13 @@ def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, A
 
 
 def take_first(synapses: Iterator[Synapses], count: int) -> Synapses:
-    """The first of the next `count` synapses; the others repeat it with other signs or delays."""
+    """Return the first of the next `count` synapses; the rest differ only in sign or delay."""
     first, *_ = [next(synapses) for _ in range(count)]
     return first
 
 
 def lower_again(model: Model, document: Document, code: Code, bits: int | None) -> SpikingModel:
-    """The spiking model of the model's parameters under the constants of this version."""
+    """Translate a model again, with the code, bits and nudge of a document."""
     if Coding(code).constants() != document.notes["coding"]:
         raise ValueError(f"it was made with other constants of code {code.name!r}; translate again")
     nudged = any(p.gain is Gain.BETA for p in document.network.projections)
@@ -214,7 +214,7 @@ def lower_again(model: Model, document: Document, code: Code, bits: int | None) 
 
 
 def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:
-    """Whether two networks are alike in everything; zeros have no sign, as they have in bytes."""
+    """Return whether two networks are equal; unlike in digests, zeros have no sign."""
 
     def structure(network: SpikingNetwork) -> tuple[object, ...]:
         populations = [(p.name, p.neuron) for p in network.populations]

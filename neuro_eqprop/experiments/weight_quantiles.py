@@ -10,12 +10,13 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Reported quantiles, as fractions."""
 MAX_WEIGHTS = 100_000
-"""Weights of a connection that are sorted; of more, evenly spaced ones."""
+"""Most weights of a connection that are used; larger ones are subsampled evenly."""
 
 
 def weight_quantiles(network: Network, params: Mapping[str, Array]) -> dict[str, list[float]]:
-    """By connection, the `QUANTILES` of its weights."""
+    """Return the `QUANTILES` of the weights of each connection."""
     found = {}
     for connection in network.connections:
         values = np.ravel(params.get(connection.name, np.zeros(0)))

@@ -1,7 +1,7 @@
-"""Runs of a simulator over shards of samples: threads of compiled code, or tasks of an executor.
+"""Run a simulator on shards of samples, in threads or as tasks of an executor.
 
-Samples are independent and results come back in their order, so that they have the same bytes
-whatever the executor and the number of workers.
+Samples are independent and results are returned in order, so they are bitwise equal for any
+executor and number of workers.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from neuro_eqprop.traces import NOTHING, MemorySink, Record, Recording
 CHUNK = 120
 """Samples per call of a simulator that is not in the registry."""
 DEADLINE = 86_400.0
-"""Seconds for a shard of a simulation without a deadline."""
+"""Time limit in seconds for a shard of a simulation without a deadline."""
 
 
 class Shared(NamedTuple):
-    """Who runs the shards: threads or processes of this machine, or an executor."""
+    """Number of workers, and the executor that runs the shards; None for this machine."""
 
     workers: int = 1
     executor: Executor | None = None
 
     def check(self) -> None:
-        """Raise ValueError for a number of workers that cannot be."""
+        """Raise ValueError for an invalid number of workers or executor."""
         check_workers(self.workers, local=self.executor is None)
         if isinstance(self.executor, str):
             raise ValueError(
@@ -48,27 +48,28 @@ class Shared(NamedTuple):
             )
 
     def in_process(self, backend: Backend) -> bool:
-        """Whether the shards run in this process."""
+        """Return whether the shards run in this process."""
         return self.executor is None and (self.workers == 1 or isinstance(backend, Threaded))
 
     def threaded(self, backend: Backend) -> Backend:
-        """The backend with a thread for each worker, if it has threads."""
+        """Return the backend with a thread per worker, if it supports threads."""
         return backend.with_threads(self.workers) if isinstance(backend, Threaded) else backend
 
 
 ALONE = Shared()
+"""One worker in this process."""
 
 
 def has_random_spikes(network: SpikingNetwork) -> bool:
-    """Whether spikes are drawn at random, from the place of a sample in its call."""
+    """Return whether spikes are random; they then depend on the index of a sample in its shard."""
     follows = [follow_of(population.neuron) for population in network.populations]
     return any(follow is not None and follow.seed is not None for follow in follows)
 
 
 def shard_size(backend: Backend, network: SpikingNetwork, samples: int, shared: Shared) -> int:
-    """Samples per call: those of the backend, or fewer, so that every worker gets some.
+    """Return the samples per shard: the chunk of the backend, or fewer to occupy all workers.
 
-    Calls with random spikes keep their size.
+    With random spikes it does not depend on the workers, so that results do not.
     """
     size = BACKENDS[backend.name].chunk if backend.name in BACKENDS else CHUNK
     if has_random_spikes(network) or shared.in_process(backend):
@@ -85,7 +86,7 @@ def run_shards(
     shared: Shared,
     record: Record = NOTHING,
 ) -> Iterator[tuple[Result, list[Recording]]]:
-    """The result and the recordings of each stimulus, in order."""
+    """Yield the result and the recordings of each stimulus, in order."""
     if shared.in_process(backend):
         one = shared.threaded(backend)
         for stimulus in stimuli:
@@ -109,7 +110,7 @@ def run_shards(
 
 
 def in_order(executor: Executor, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
-    """The values of each task, in the order of the tasks; BackendError for one that failed."""
+    """Yield the values of the tasks in their order; raise BackendError if one failed."""
     place, waiting, following = {id(task): k for k, task in enumerate(tasks)}, {}, 0
     left = max(deadlines.current().until - monotonic(), 0.01)
     for done in executor.run(tasks, deadline=min(left, DEADLINE)):
@@ -125,7 +126,7 @@ def in_order(executor: Executor, tasks: Sequence[Task]) -> Iterator[dict[str, An
 def run_shard(
     backend: str, described: dict[str, Any], keys: list[str], arrays: str
 ) -> dict[str, Any]:
-    """The task of an executor: one call of a simulator, as JSON values."""
+    """Run one shard as the task of an executor; arguments and result are JSON values."""
     job = rebuild_job(described, dict(zip(keys, from_text(arrays), strict=True)))
     sink = MemorySink()
     result = load_backend(backend).run(
@@ -150,7 +151,7 @@ def run_shard(
 
 
 def unpack(values: dict[str, Any]) -> tuple[Result, list[Recording]]:
-    """The result and the recordings that `run_shard` returned."""
+    """Decode the result and the recordings of `run_shard`."""
     kinds: dict[str, dict[str, npt.NDArray[Any]]] = {"messages": {}, "firing": {}, "drive": {}}
     spikes: list[dict[str, npt.NDArray[Any]]] = [{} for _ in range(values["recordings"])]
     signals: list[dict[tuple[str, str], npt.NDArray[Any]]] = [{} for _ in spikes]
@@ -169,13 +170,13 @@ def unpack(values: dict[str, Any]) -> tuple[Result, list[Recording]]:
 
 
 def to_text(arrays: Sequence[npt.NDArray[Any]]) -> str:
-    """Arrays as text that JSON can hold; their bytes are kept."""
+    """Encode arrays losslessly as text for JSON."""
     file = BytesIO()
     np.savez(file, *arrays)
     return b64encode(file.getvalue()).decode("ascii")
 
 
 def from_text(text: str) -> list[npt.NDArray[Any]]:
-    """The arrays of `to_text`."""
+    """Decode the arrays of `to_text`."""
     with np.load(BytesIO(b64decode(text)), allow_pickle=False) as file:
         return [file[name] for name in file.files]

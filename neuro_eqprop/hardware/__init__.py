@@ -1,1 +1,1 @@
-"""Chips: their profiles, and the placement of a network on their cores."""
+"""Hardware profiles of chips, and the placement of networks on their cores."""

@@ -15,10 +15,10 @@ from neuro_eqprop.arrays import Ints
 class ConvolutionShape:
     """Feature maps (channels, height, width) of source and target, and the kernel between them.
 
-    A target at row y meets the source rows y stride - padding + k, k = 0 ... kernel - 1, and
-    likewise for columns. A convolution after mean pooling is one with a larger kernel and stride,
-    of which `parameters` are distinct. With `transposed`, the geometry is that of the projection in
-    the other direction, and source and target change places.
+    A target in row y has synapses from source rows y stride - padding + k, k = 0 ... kernel - 1,
+    and likewise for columns. A convolution after mean pooling has a larger kernel and stride and
+    `parameters` distinct weights. With `transposed`, stride and kernel are those of the convolution
+    in the opposite direction, from target to source.
     """
 
     source: tuple[int, int, int]
@@ -28,7 +28,7 @@ class ConvolutionShape:
     padding: tuple[int, int] = (0, 0)
     transposed: bool = False
     distinct: int = 0
-    """Distinct weights, where a kernel repeats them; 0 where every weight of the kernel differs."""
+    """Number of distinct weights if the kernel repeats them; 0 if all are distinct."""
 
     def __post_init__(self) -> None:
         if min((*self.source, *self.target, *self.kernel, *self.stride)) < 1:
@@ -37,7 +37,7 @@ class ConvolutionShape:
             raise ValueError(f"a padding of {self.padding} is negative")
 
     def check(self, source: int, target: int, name: str) -> None:
-        """Raise an error unless the maps have the sizes of the populations."""
+        """Raise an error if the feature maps do not have the sizes of the populations."""
         if (prod(self.source), prod(self.target)) != (source, target):
             raise ValueError(
                 f"projection {name!r}: maps {self.source} and {self.target} do not have the "
@@ -51,26 +51,26 @@ class ConvolutionShape:
 
     @property
     def parameters(self) -> int:
-        """Distinct weights."""
+        """Number of distinct weights."""
         return self.distinct or self.source[0] * self.target[0] * prod(self.kernel)
 
     @cached_property
     def synapses(self) -> int:
-        """Synapses, those that the border cuts off not counted."""
+        """Number of synapses, without those that padding cuts off."""
         return self.source[0] * self.target[0] * prod(int(self.links(a).sum()) for a in (0, 1))
 
     @cached_property
     def max_fan_in(self) -> int:
-        """Synapses of the target with the most."""
+        """Largest number of synapses onto one target neuron."""
         return self.source[0] * prod(int(self.links(a).sum(axis=1).max()) for a in (0, 1))
 
     @cached_property
     def max_fan_out(self) -> int:
-        """Synapses of the source with the most."""
+        """Largest number of synapses from one source neuron."""
         return self.target[0] * prod(int(self.links(a).sum(axis=0).max()) for a in (0, 1))
 
     def links(self, axis: int) -> Ints:
-        """Synapses between rows (axis 0) or columns (axis 1): (targets, sources), 0 or 1."""
+        """Connectivity of rows (axis 0) or columns (axis 1): 0 or 1, (targets, sources)."""
         near, far = self.source[1 + axis], self.target[1 + axis]
         if self.transposed:
             near, far = far, near

@@ -1,4 +1,4 @@
-"""Limits of a chip that more chips do not lift: fan-in, bit widths, delays, abilities."""
+"""Limits that apply to any number of chips: fan-in, fan-out, bit widths, delays, features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from neuro_eqprop.hardware.workload import NetworkShape
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A limit that the network exceeds; `curable` by more chips or not."""
+    """A limit that the network exceeds; `curable` if more chips would help."""
 
     limit: str
     reason: str
@@ -20,7 +20,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """A limit that could not be checked; an essential one leaves open whether the network fits."""
+    """A limit that could not be checked; if it is essential, the fit is unknown."""
 
     limit: str
     reason: str
@@ -29,13 +29,13 @@ class Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class LimitCheck:
-    """Violated and unchecked limits."""
+    """The violated and the unchecked limits of a network."""
 
     violations: list[Violation] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
 
     def violate(self, limit: str, reason: str) -> None:
-        """Add a violation that more chips do not cure."""
+        """Add a violation that more chips would not cure."""
         self.violations.append(Violation(limit, reason, curable=False))
 
     def leave_open(self, limit: str, reason: str, *, essential: bool) -> None:
@@ -44,7 +44,7 @@ class LimitCheck:
 
 
 def check_limits(shape: NetworkShape, profile: Profile, *, tag_bits: int | None) -> LimitCheck:
-    """Compare the needs of a network with the limits of a chip."""
+    """The limits of a chip that a network violates, and those that could not be checked."""
     check = LimitCheck()
     check_fans(shape, profile, check)
     check_widths(shape, profile, check, tag_bits=tag_bits)
@@ -53,7 +53,7 @@ def check_limits(shape: NetworkShape, profile: Profile, *, tag_bits: int | None)
 
 
 def check_fans(shape: NetworkShape, profile: Profile, check: LimitCheck) -> None:
-    """Synapses of one neuron, and inputs from outside."""
+    """Check fan-in, fan-out and the number of off-chip inputs."""
     fan_in, fan_out = profile.limit("max_fan_in"), profile.limit("max_fan_out")
     for each in shape.populations:
         arriving = sum(projection.max_fan_in for projection in shape.into(each.name))
@@ -79,7 +79,7 @@ def check_fans(shape: NetworkShape, profile: Profile, check: LimitCheck) -> None
 def check_widths(
     shape: NetworkShape, profile: Profile, check: LimitCheck, *, tag_bits: int | None
 ) -> None:
-    """Bits of weights and states, and delays."""
+    """Check the bits of weights, states and tags, and the delays."""
     bits = max((each.bits for each in shape.projections), default=1)
     width = profile.limit("weight_bits")
     if width is None:
@@ -106,7 +106,7 @@ def check_widths(
 
 
 def check_abilities(shape: NetworkShape, profile: Profile, check: LimitCheck) -> None:
-    """Features that the network needs: the section `support` of a profile."""
+    """Check the features that the network needs against the section `support` of the profile."""
     needed = {
         "steps": True,
         "recurrence": shape.recurrent,

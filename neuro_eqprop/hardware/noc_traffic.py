@@ -15,7 +15,7 @@ from neuro_eqprop.hardware.workload import NetworkShape
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """Cores in tiles on a grid, numbered row by row, chip after chip."""
+    """Cores in tiles on a 2D mesh, numbered row by row and chip by chip."""
 
     cores_per_chip: int
     cores_per_tile: int
@@ -32,7 +32,7 @@ class Mesh:
 
 
 def mesh_of(profile: Profile) -> tuple[Mesh, bool]:
-    """The mesh of a chip, and whether it is known; an unknown one is a single tile."""
+    """The mesh of a chip, and whether it is known; an unknown mesh becomes a single tile."""
     keys = ("cores_per_chip", "cores_per_tile", "mesh_width", "mesh_height")
     sizes = [profile.limit(key) for key in keys]
     known = [size for size in sizes if size is not None]
@@ -47,10 +47,11 @@ class SpikeTraffic:
     """Mean traffic of one spike of a population."""
 
     messages: float
-    """Destination cores."""
+    """Number of destination cores."""
     hops_ew: float | None
     """Hops east or west, summed over the messages that stay on the chip; None if unknown."""
     hops_ns: float | None
+    """Hops north or south, summed in the same way."""
     chip_links: float
     """Messages that leave the chip."""
 
@@ -88,7 +89,7 @@ def mean_hops(
 def noc_traffic(
     shape: NetworkShape, placement: Placement, profile: Profile
 ) -> dict[str, SpikeTraffic]:
-    """Traffic of one spike, by population; input from outside causes messages only."""
+    """Mean traffic of one spike, by population; off-chip input counts messages but no hops."""
     mesh, known = mesh_of(profile)
     memory = synapse_memory(shape, profile, tag_bits=None)
     found = {}

@@ -1,4 +1,4 @@
-"""Placement of a network on the cores of a chip: whether it fits, and which limit decides."""
+"""Placement of a network on the cores of a chip: whether it fits, and the binding limit."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ REMEDIES = {
     "out-axons": "; spread its targets over fewer cores",
     "neurons": "; use smaller feature maps",
 }
-"""Suggested change where a core lacks a resource."""
+"""Suggestions for a core that lacks a resource."""
 MAX_ROUNDS = 60
-"""Core counts and the axons between cores depend on each other; limit of the iterations."""
+"""Largest number of iterations of `allocate_cores`."""
 
 
 class PlacementStatus(Enum):
@@ -41,15 +41,15 @@ class CoreAllocation:
     cores: int
     neurons_per_core: int
     compartments: int
-    """Compartments that one neuron takes."""
+    """Compartments per neuron."""
     binding: str
     """The resource that limits the neurons per core."""
     first_core: int = 0
-    """Not kept in files."""
+    """Index of the first core; not stored in files."""
     used: Mapping[str, float] = field(default_factory=dict)
-    """Used fraction of each limited resource on its fullest core; not kept in files."""
+    """Used fraction of each limited resource on the fullest core; not stored in files."""
     columns: int = 0
-    """Columns of feature maps on a core, where they are kept together; else 0."""
+    """Columns of feature maps on a core if columns are not split; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Placement:
     cores: int | None
     chips: int | None
     binding: str
-    """The violated limit, or the resource that decides the number of cores."""
+    """The violated limit, or the resource that determines the number of cores."""
     violations: tuple[Violation, ...] = ()
     unchecked: tuple[Unchecked, ...] = ()
     used: Mapping[str, float] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Placement:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the network fits; None where that is unknown."""
+        """Whether the network fits; None if unknown."""
         return {PlacementStatus.FITS: True, PlacementStatus.DOES_NOT_FIT: False}.get(self.status)
 
 
@@ -99,7 +99,7 @@ def place(
     tag_bits
         Bits of the learning tag of a plastic synapse; None for those of the profile.
     soft_reset
-        Whether neurons take the compartments of a soft reset; None where their code needs it.
+        Whether neurons use the compartments of a soft reset; None if their code needs it.
     chips
         Number of available chips; None for the largest machine of the profile.
     at_least
@@ -150,7 +150,7 @@ def check_target_cores(
     memory: SynapseMemory,
     allocations: list[CoreAllocation],
 ) -> list[Violation]:
-    """Neurons that send spikes to more cores than the chip allows."""
+    """Violations by neurons that send spikes to more cores than the chip allows."""
     limit = profile.limit("target_cores")
     if limit is None:
         return []
@@ -211,7 +211,7 @@ def max_neurons(
     *,
     cores: Mapping[str, int],
 ) -> int:
-    """The most neurons of a population that one core takes; 0 if none."""
+    """Largest number of neurons of a population that fits on one core; 0 if none."""
 
     def fits(n: int) -> bool:
         return not exceeded(core_usage(population, profile, memory, n=n, cores=cores))
@@ -222,9 +222,9 @@ def max_neurons(
 def allocate_cores(
     shape: NetworkShape, profile: Profile, memory: SynapseMemory, at_least: Mapping[str, int]
 ) -> tuple[list[CoreAllocation], list[Violation]]:
-    """Cores for each population, `at_least` those given, or why there are none.
+    """The cores of each population, with `at_least` the given numbers, or why they do not exist.
 
-    More cores need more axons, which may need more cores; this is iterated to a fixed point.
+    More cores need more axons, which can need more cores, so this iterates to a fixed point.
     """
     if profile.limit("neurons_per_core") is None:
         return [], []
@@ -259,7 +259,7 @@ def single_neuron_violation(
     memory: SynapseMemory,
     cores: Mapping[str, int],
 ) -> Violation:
-    """The limit that even a single neuron, or column of a map, of a population exceeds."""
+    """The limit that a single neuron, or column of a feature map, exceeds."""
     column = memory.division(population.name).column
     usage = core_usage(population, profile, memory, n=column or 1, cores=cores)
     name = exceeded(usage)[0]
@@ -278,9 +278,9 @@ def spread_over_cores(
     cores: Mapping[str, int],
     full: bool,
 ) -> list[CoreAllocation]:
-    """Allocations one after the other, each population spread evenly over its cores.
+    """Consecutive cores for the populations, each spread evenly over its cores.
 
-    The binding resource is the one that more neurons would exceed where cores are `full`, else the
+    If cores are `full`, the binding resource is the one that more neurons would exceed, else the
     one with the largest used fraction.
     """
     allocations = []
@@ -316,9 +316,9 @@ def spread_over_cores(
 
 
 def share_cores(allocations: list[CoreAllocation]) -> list[CoreAllocation]:
-    """The same with small populations together on cores, for chips that support it.
+    """The allocations with several small populations on a core, for chips that support it.
 
-    A population that takes one core joins the first core that has room for it.
+    A population of one core is put on the first core that has room for it.
     """
     room: dict[int, dict[str, float]] = {}
     shared = []
@@ -362,7 +362,7 @@ def count_chips(
     memory: SynapseMemory,
     available: int | None,
 ) -> tuple[int | None, list[Violation]]:
-    """The number of chips that cores and shared memory need."""
+    """Number of chips for the cores and the shared memory, and a violation if too many."""
     per_chip = profile.limit("cores_per_chip")
     if cores is None or per_chip is None:
         return None, []
@@ -385,7 +385,7 @@ def count_chips(
 
 
 def stored_synapses(projection: ProjectionShape, memory: SynapseMemory) -> int:
-    """Synapses that a chip stores: the weights of a shared kernel once."""
+    """Number of synapses that a chip stores; a shared kernel is stored once."""
     return projection.synapses if memory.shares(projection) is None else projection.parameters
 
 

@@ -11,7 +11,7 @@ from neuro_eqprop.arrays import Named, UnknownNameError
 
 
 class Kind(Enum):
-    """The kind of a number; an all-in cost includes all other costs at one event rate."""
+    """The kind of a quantity; an all-in cost includes all other costs at one event rate."""
 
     MARGINAL = "marginal"
     ALL_IN = "all_in"
@@ -21,7 +21,7 @@ class Kind(Enum):
 
 
 class Basis(Enum):
-    """How a number was obtained; `given` means that the user set it."""
+    """How a number was obtained; `GIVEN` is set by the user."""
 
     MEASURED = "measured"
     SIMULATED = "simulated"
@@ -52,7 +52,7 @@ class Boundary(Enum):
     SYSTEM_WALL = "system_wall"
 
     def holds(self, other: Boundary) -> bool:
-        """Whether this boundary includes everything inside `other`."""
+        """Whether this boundary includes all parts of `other`."""
         return other in _INSIDE[self]
 
 
@@ -81,7 +81,7 @@ class BoundaryError(ValueError):
 
 
 class Device(Enum):
-    """The kind of machine that a profile describes."""
+    """The kind of device that a profile describes."""
 
     SPIKING = "spiking"
     DENSE = "dense"
@@ -91,8 +91,8 @@ class Device(Enum):
 class Timing(Enum):
     """How the duration of a step is modelled.
 
-    `BARRIER`: slowest core plus barrier; `TICK`: a fixed real-time tick; `CLOCK`: one synapse
-    after the other at a clock; `UNKNOWN`: not published.
+    `BARRIER`: slowest core plus barrier; `TICK`: fixed real-time tick; `CLOCK`: synapses
+    processed one at a time; `UNKNOWN`: not published.
     """
 
     BARRIER = "barrier"
@@ -102,7 +102,7 @@ class Timing(Enum):
 
 
 class Overhead(Enum):
-    """The power counted for a chip that does no work; never both."""
+    """Which idle power of a chip is counted; the two exclude each other."""
 
     LOADED_IDLE = "loaded_idle"
     STATIC_AND_HOST = "static_and_host"
@@ -120,7 +120,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number in SI units, its range, and where it was published."""
+    """A number in SI units, with its range and its source."""
 
     value: float
     low: float
@@ -134,13 +134,13 @@ class Quantity:
     boundary: Boundary | None = None
     note: str = ""
     choices: tuple[float, ...] = ()
-    """The values a width can take, where these are restricted; `value` is the largest."""
+    """Allowed values of a bit width, if restricted; `value` is the largest."""
     at: float | None = None
-    """All-in costs only: events per second and chip at the measurement."""
+    """All-in costs only: events per second and chip in the measurement."""
     tolerance: float = 0.0
     """All-in costs only: largest relative distance from `at`."""
     operating_point: str = ""
-    """Its operating point, if that is not the profile's."""
+    """Operating point, if it is not that of the profile."""
 
     @property
     def has_range(self) -> bool:
@@ -157,7 +157,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """A cost that another one, named by its key, already includes."""
+    """A cost that is included in another cost, named by its key."""
 
     within: str
     note: str
@@ -172,22 +172,22 @@ class BatchPoint:
 
     batch: int
     joules_per_mac: Quantity
-    """Joules of a multiplication; unless `per_mac`, of the inference of one published network."""
+    """Joules per multiplication; if not `per_mac`, per inference of one published network."""
     inferences_per_second: float
     per_mac: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How costs change with the supply: a cost grows with (supply / reference)^exponent."""
+    """Scaling with the supply voltage: cost(V) = cost (V / supply)^exponent."""
 
     supply: float
-    """The supply of the profile's values, volts."""
+    """Supply voltage of the values of the profile."""
     low: float
     high: float
-    """The supplies between which the law holds."""
+    """Range of supply voltages in which the scaling holds."""
     energy: float
-    """Exponent of energies of events."""
+    """Exponent of energies per event."""
     power: float
     """Exponent of powers."""
     src: str
@@ -228,9 +228,9 @@ class Profile:
     """Scale factors of a scenario that the user still has to give."""
     batches: tuple[BatchPoint, ...] = ()
     overridden: tuple[str, ...] = ()
-    """Changes against the file or the profile it extends, as text."""
+    """Changes relative to the file or to the profile it extends, as text."""
     scaling: Scaling | None = None
-    """How costs change with the supply, where that is known."""
+    """Scaling of costs with the supply voltage, if known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", Named("source", self.sources))
@@ -241,7 +241,7 @@ class Profile:
         return f"<Profile {self.name}: {self.title}, {known} known quantities>"
 
     def entry(self, key: str) -> Entry:
-        """The entry of a key; `Unknown` where the profile has none."""
+        """The entry of a key; `Unknown` if the profile has none."""
         from neuro_eqprop.hardware.quantities import KEYS
 
         if key not in self.entries and key not in KEYS:
@@ -249,22 +249,22 @@ class Profile:
         return self.entries.get(key, Unknown(f"not in {self.file}"))
 
     def known(self, key: str) -> Quantity | None:
-        """The quantity of a key, or None where it is unknown or included in another."""
+        """The quantity of a key; None if it is unknown or included in another."""
         found = self.entry(key)
         return found if isinstance(found, Quantity) else None
 
     def limit(self, key: str) -> int | None:
-        """A limit of the section `capacity`, or None where it is unknown."""
+        """A limit of the section `capacity`; None if unknown."""
         found = self.known(f"capacity.{key}")
         return None if found is None else int(found.value)
 
     def allows(self, key: str) -> bool | None:
-        """An ability of the section `support`, or None where it is unknown."""
+        """A feature of the section `support`; None if unknown."""
         found = self.known(f"support.{key}")
         return None if found is None else bool(found.value)
 
     def at_supply(self, volts: float) -> Profile:
-        """The profile with its energies and powers scaled to another supply; times stay."""
+        """The profile with energies and powers scaled to another supply; times are unchanged."""
         law = self.scaling
         if law is None:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""A published measurement, and the inputs of its prediction."""
+"""Published measurements, and the data from which they are predicted."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Role(Enum):
     """Whether the constants of a prediction are independent of the measurement."""
 
     PREDICTION = "prediction"
-    """They come from elsewhere: agreement validates them."""
+    """They come from another source: agreement validates them."""
     CONSISTENCY = "consistency"
     """They come from the same source: agreement only shows that the formula holds."""
 
 
 class Measure(Enum):
-    """The measured quantity, by its SI unit, or by what was counted."""
+    """The measured quantity, named by its SI unit or by what was counted."""
 
     POWER = "W"
     ENERGY = "J"
@@ -44,7 +44,7 @@ class Measure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A straight line through two published points, and the held-out position between them."""
+    """A straight line through two published points, and the x of the held-out point."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -59,29 +59,30 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class PublishedLayer:
-    """A layer of a published network: its maps or its size, and how it is fed by the one before.
+    """A layer of a published network: its size, and its input from the previous layer.
 
-    With a `kernel`, the layer before it feeds it by a convolution, else by dense synapses; the
-    first layer is fed by none.
+    With a `kernel`, the input is a convolution, otherwise it is dense; the first layer has none.
     """
 
     name: str
     shape: tuple[int, ...]
-    """Channels, height and width, or the number of neurons alone."""
+    """(channels, height, width) or (neurons,)."""
     kernel: tuple[int, ...] = ()
     stride: tuple[int, ...] = (1, 1)
     padding: tuple[int, ...] = (0, 0)
     spikes: float = 0.0
-    """Mean spikes of all its neurons in a step."""
+    """Mean number of spikes of the layer per step."""
     spikes_by_step: tuple[int, ...] = ()
-    """The same for each step, where it is known."""
+    """Spikes of the layer in each step, if known."""
     off_chip: bool = False
     soft_reset: bool = False
     graded: bool = False
 
     def __post_init__(self) -> None:
         if len(self.shape) not in (1, 3):
-            raise ValueError(f"shape {list(self.shape)} is neither [neurons] nor three sizes")
+            raise ValueError(
+                f"shape {list(self.shape)} is neither [neurons] nor [channels, height, width]"
+            )
         for name in ("kernel", "stride", "padding"):
             if len(getattr(self, name)) not in ((0, 2) if name == "kernel" else (2,)):
                 raise ValueError(f"{name} takes two numbers, height and width")
@@ -89,14 +90,14 @@ class PublishedLayer:
 
 @dataclass(frozen=True, slots=True)
 class PublishedNetwork:
-    """A network described by its layers, for cases that place it."""
+    """A published network, described by its layers, to be placed on a chip."""
 
     name: str
     layer: tuple[PublishedLayer, ...]
     bits: int = 8
 
     def shape(self) -> NetworkShape:
-        """The sizes of the network."""
+        """The populations and projections of the network."""
         populations = tuple(
             PopulationShape(
                 each.name, prod(each.shape), each.soft_reset, each.graded, each.off_chip
@@ -109,7 +110,9 @@ class PublishedNetwork:
                 links.append(dense_projection(*populations[k : k + 2], bits=self.bits))
                 continue
             if not len(before.shape) == len(after.shape) == 3:
-                raise ValueError(f"layer {after.name!r} has a kernel, but no maps on both sides")
+                raise ValueError(
+                    f"layer {after.name!r} has a kernel, which needs feature maps on both sides"
+                )
             geometry = ConvolutionShape(
                 (before.shape[0], before.shape[1], before.shape[2]),
                 (after.shape[0], after.shape[1], after.shape[2]),
@@ -121,7 +124,7 @@ class PublishedNetwork:
         return NetworkShape(populations, tuple(links), self.layer[-1].name)
 
     def workload(self, steps: int) -> Workload:
-        """One sample of that many steps with the published spikes."""
+        """The workload of one sample of `steps` steps with the published spikes."""
         shape, counts, by_step = self.shape(), {}, {}
         for each, size in zip(self.layer, shape.populations, strict=True):
             spikes = round(each.spikes * steps)
@@ -141,7 +144,7 @@ class PublishedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A published measurement with its events and seconds."""
+    """A published measurement, with the events and the time it covers."""
 
     name: str
     profile: str
@@ -158,13 +161,13 @@ class Case:
     events: Mapping[str, tuple[float, float]]
     """Lowest and highest number of events, by key of the section `energy`."""
     seconds: float = 0.0
-    """Published seconds; 0 where the time is not needed or is predicted."""
+    """Published duration in seconds; 0 if it is not needed or is predicted."""
     macs: int = 0
-    """Of a dense device: multiplications of one inference."""
+    """Multiplications of one inference on a dense device."""
     reference_macs: int = 0
     """Multiplications of the network that the device's time was measured with."""
     network: PublishedNetwork | None = None
-    """The network that is placed, in place of events."""
+    """The network to place; used instead of `events`."""
     steps: int = 1
     """Steps that the measurement covers."""
     chips: int = 1
@@ -173,21 +176,23 @@ class Case:
     cores: Mapping[str, int] = field(default_factory=dict)
     """Published cores of each layer."""
     supply: float = 0.0
-    """Supply of the measurement, where it is not the profile's; volts."""
+    """Supply voltage of the measurement, in volts; 0 for that of the profile."""
     line: Line | None = None
     clock_hz: float | None = None
     overhead: Overhead | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     """Values that replace those of the profile, by key."""
     tolerance: float | None = None
-    """The relative error within which the prediction must lie."""
+    """Largest allowed relative error of the prediction."""
     in_range: bool = False
     """Whether the measurement must lie in the predicted range."""
     note: str = ""
 
     def __post_init__(self) -> None:
         if not (self.events or self.macs or self.network or self.line):
-            raise ValueError("it has neither events, macs, a network nor a line to predict from")
+            raise ValueError(
+                "there is nothing to predict from: give events, macs, a network or a line"
+            )
         if self.network is None and self.measure in (Measure.CORES, Measure.MESSAGES):
             raise ValueError(f"{self.measure.value} are predicted for a network; name one")
         if self.measured == 0:

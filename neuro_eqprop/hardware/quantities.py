@@ -19,7 +19,7 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = {
     "step": {"step": 1.0},
     "flag": {"flag": 1.0},
 }
-"""Factor to SI by unit, for each dimension."""
+"""Conversion factors to SI units, by dimension and unit."""
 
 
 def parse_amount(text: str | float, dimension: str) -> float:
@@ -38,7 +38,9 @@ def parse_amount(text: str | float, dimension: str) -> float:
         value = float(number) * (units[unit] if unit else 1.0)
     except ValueError:
         known = ", ".join(units)
-        raise ValueError(f"{amount!r} is no amount; write a number and one of {known}") from None
+        raise ValueError(
+            f"{amount!r} is not a quantity; write a number and one of {known}"
+        ) from None
     if not 0 < value < float("inf"):
         raise ValueError(f"{amount!r} is not above zero and finite")
     return value
@@ -78,7 +80,7 @@ KEYS: Mapping[str, Key] = {
     "power.host": Key("W", "processors on the chip beside the cores", _CHIP),
     "power.idle_boot": Key("W", "a chip after boot, nothing loaded", _TOTAL),
     "power.idle_loaded": Key("W", "a chip with a network loaded, not running it", _TOTAL),
-    "power.active": Key("W", "a running chip, whatever its load", _TOTAL),
+    "power.active": Key("W", "a running chip, independent of its load", _TOTAL),
     "power.clock": Key("W/Hz", "idle power by clock frequency", _TOTAL),
     "power.board": Key("W", "an idle board with its chips", Boundary.BOARD_TOTAL),
     "time.message_in": Key("s", "one message accepted by a core"),
@@ -91,8 +93,8 @@ KEYS: Mapping[str, Key] = {
     "time.weight_update": Key("s", "one weight changed by learning, within a core"),
     "time.tag_update": Key("s", "one tag changed by learning, within a core"),
     "time.barrier": Key("s", "the synchronisation that ends a step, on one tile"),
-    "time.barrier_tiles": Key("s", "what the barrier grows by with every doubling of the tiles"),
-    "time.barrier_chips": Key("s", "what the barrier grows by with every doubling of the chips"),
+    "time.barrier_tiles": Key("s", "increase of the barrier time when the number of tiles doubles"),
+    "time.barrier_chips": Key("s", "increase of the barrier time when the number of chips doubles"),
     "time.tick": Key("s", "a step in real time"),
     "time.clock": Key("Hz", "clock frequency of the profile"),
     "capacity.chips_max": Key("count", "chips that work as one machine"),
@@ -113,13 +115,13 @@ KEYS: Mapping[str, Key] = {
     "capacity.in_axons_per_core": Key("count", "sources that can reach a core"),
     "capacity.out_axons_per_core": Key("count", "(neuron, destination core) pairs"),
     "capacity.target_cores": Key("count", "cores that one neuron can send spikes to"),
-    "capacity.row_synapses": Key("count", "synapses worked through for a spike, used or not"),
+    "capacity.row_synapses": Key("count", "synapses processed per spike, used or not"),
     "capacity.inputs_max": Key("count", "input sources outside the chip"),
     "capacity.max_fan_in": Key("count", "synapses onto one neuron"),
     "capacity.max_fan_out": Key("count", "synapses from one neuron"),
     "capacity.weight_bits": Key("bit", "bits of a weight, sign included"),
     "capacity.index_bits": Key("bit", "bits of a target's index where weights are sparse"),
-    "capacity.state_bits": Key("bit", "bits of the membrane"),
+    "capacity.state_bits": Key("bit", "bits of the membrane potential"),
     "capacity.tag_bits": Key("bit", "bits of a plastic synapse besides its weight"),
     "capacity.delay_steps": Key("step", "longest delay"),
     "capacity.soft_reset_compartments": Key("count", "compartments of a soft-reset neuron"),
@@ -149,4 +151,4 @@ REQUIRED = (
     "capacity.neurons_per_core",
     "capacity.weight_bits",
 )
-"""Keys that the profile of a spiking chip must have, even if they are unknown."""
+"""Keys that the profile of a spiking chip must list, even if the value is unknown."""

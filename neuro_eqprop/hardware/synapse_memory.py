@@ -1,4 +1,4 @@
-"""Memory and axons that synapses take on a core, by the storage format of the chip."""
+"""Memory and axons of the synapses on a core, in the storage format of the chip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neuro_eqprop.hardware.workload import NetworkShape, ProjectionShape
 
 @dataclass(frozen=True, slots=True)
 class MemoryFormat:
-    """How a chip stores the synapses of an axon; without blocks, bits are packed."""
+    """How a chip stores the synapses of an axon: in blocks, or packed if `block` is None."""
 
     block: int | None
     block_bits: int
@@ -24,7 +24,7 @@ class MemoryFormat:
     index_widths: tuple[int, ...]
 
     def axon_bits(self, n: int, bits: int) -> int:
-        """Memory of `n` synapses of `bits` each on one axon.
+        """Bits of memory for `n` synapses of `bits` bits on one axon.
 
         A block of at most `block` synapses takes ceil((n * bits + block_bits) / word_bits) words.
         """
@@ -35,12 +35,12 @@ class MemoryFormat:
         return total + (self.block_size(rest * bits) if rest else 0)
 
     def block_size(self, bits: int) -> int:
-        """Memory of one block with that many bits of content."""
+        """Bits of memory for a block with `bits` bits of content."""
         return ceil((bits + self.block_bits) / self.word_bits) * self.word_bits
 
 
 def next_width(bits: int, widths: tuple[int, ...]) -> int:
-    """The smallest available width of at least `bits`; `bits` itself where any is available."""
+    """The smallest of `widths` that is at least `bits`; `bits` itself if there is none."""
     return min((width for width in widths if width >= bits), default=bits)
 
 
@@ -48,18 +48,21 @@ def next_width(bits: int, widths: tuple[int, ...]) -> int:
 class Division:
     """How the neurons of a population are divided over cores.
 
-    Neurons follow each other in the order of channels, rows and columns, and a core takes any
-    number of them; or a core takes whole columns of all channels, a power of two of them.
+    By default, a core takes any number of consecutive neurons, in the order of channels, rows and
+    columns. If `column` is set, a core takes a power of two of whole columns of all channels.
     """
 
     size: int
     map_size: int = 0
-    """Neurons of one feature map; 0 where the population has no maps."""
+    """Neurons of one feature map; 0 if the population has no feature maps."""
     column: int = 0
-    """Neurons of one column over all channels; 0 where columns are not kept together."""
+    """Neurons of one column over all channels; 0 if columns can be split."""
 
     def largest(self, fits: Callable[[int], bool]) -> int:
-        """The most neurons that a core takes; 0 if none. More neurons never fit better."""
+        """The largest number of neurons for which `fits` is true; 0 if none.
+
+        If `fits` is false for a number, it must be false for all larger ones.
+        """
         if self.column:
             width = 1 << (self.size // self.column - 1).bit_length()
             while width and not fits(min(self.size, width * self.column)):
@@ -72,7 +75,7 @@ class Division:
         return low
 
     def neurons(self, cores: int) -> int:
-        """Neurons of the fullest core where a population has at least that many cores."""
+        """Neurons of the fullest core if the population is divided over at least `cores` cores."""
         if not self.column:
             return ceil(self.size / cores)
         columns = self.size // self.column
@@ -82,11 +85,11 @@ class Division:
         return min(self.size, width * self.column)
 
     def cores(self, neurons: int) -> int:
-        """Cores where the fullest has that many neurons."""
+        """Number of cores if the fullest core has `neurons` neurons."""
         return ceil(self.size / neurons)
 
     def maps(self, neurons: int) -> int:
-        """Feature maps that a core with that many neurons has a part of."""
+        """Number of feature maps that are at least partly on a core with `neurons` neurons."""
         if not self.map_size:
             return 0
         channels = self.size // self.map_size
@@ -100,9 +103,9 @@ class Division:
 class SynapseMemory:
     """The synapses of a network as a chip stores them.
 
-    Sparse ones are spread evenly. Where the chip shares kernels, a core stores, for each source
-    channel, the kernels of the target channels it holds a part of, and needs one axon for each
-    source channel. Plastic synapses are not shared.
+    Sparse synapses are assumed to be spread evenly. If the chip shares kernels, a core needs one
+    axon per source channel and stores, for each, the kernels of the target channels that are at
+    least partly on the core. Plastic synapses are not shared.
     """
 
     shape: NetworkShape
@@ -128,7 +131,7 @@ class SynapseMemory:
         return Division(size, height * width, column)
 
     def axons_of(self, projection: ProjectionShape, n: int) -> tuple[int, int]:
-        """Axons of a projection onto `n` neurons of its target, and synapses on each."""
+        """Number of axons of a projection onto `n` neurons of its target, and synapses per axon."""
         source, target = self.shape[projection.source], self.shape[projection.target]
         convolution = self.shares(projection)
         if convolution is not None:
@@ -148,7 +151,7 @@ class SynapseMemory:
         return weight + delay + tag + self.format.extra_bits
 
     def bits(self, name: str, n: int) -> int:
-        """Memory of a core with `n` neurons of a population."""
+        """Bits of synapse memory of a core with `n` neurons of a population."""
         total = 0
         for projection in self.shape.into(name):
             axons, synapses = self.axons_of(projection, n)
@@ -175,7 +178,7 @@ class SynapseMemory:
         return sum(self.axons_of(projection, n)[0] for projection in self.shape.into(name))
 
     def reach(self, projection: ProjectionShape, cores: int) -> tuple[float, int]:
-        """Mean and largest number of target cores of one spike, of a target on `cores` cores."""
+        """Mean and largest number of destination cores of a spike, if the target has `cores`."""
         convolution, division = self.shares(projection), self.division(projection.target)
         if convolution is not None and division.column:
             return column_blocks(convolution, division.neurons(cores) // division.column)
@@ -188,7 +191,7 @@ class SynapseMemory:
         return sum(self.reach(each, cores[each.target])[1] for each in links)
 
     def out_axons(self, name: str, n: int, cores: Mapping[str, int]) -> int:
-        """Output axons of a core with `n` neurons: for shared kernels those of its maps."""
+        """Output axons of a core with `n` neurons; shared kernels need one per feature map."""
         division, total = self.division(name), 0
         for projection in self.shape.out_of(name):
             shared = self.shares(projection) is not None
@@ -198,7 +201,7 @@ class SynapseMemory:
 
 
 def synapse_memory(shape: NetworkShape, profile: Profile, *, tag_bits: int | None) -> SynapseMemory:
-    """The synapses of a network on a chip; `tag_bits` are the profile's unless given."""
+    """The synapses of a network on a chip; `tag_bits` defaults to the value of the profile."""
 
     def widths(key: str) -> tuple[int, ...]:
         quantity = profile.known(f"capacity.{key}")

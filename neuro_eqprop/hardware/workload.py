@@ -1,6 +1,6 @@
-"""The sizes of a spiking network, and the events that a run of it counted.
+"""Sizes of a spiking network, and event counts of a run.
 
-Sizes include no weights, so a network with a billion synapses can be placed and estimated.
+Sizes do not include weights, so networks with a billion synapses can be placed and estimated.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from neuro_eqprop.spiking.synapses import ConvolutionSynapses, Synapses
 from neuro_eqprop.traces import Counts
 
 FREE = "free"
-"""The phase of inference."""
+"""Name of the phase of inference."""
 SPIKES = "spikes"
 STEP_EVENTS = (SPIKES, "tag_updates", "weight_updates")
-"""Events of learning that are recorded step by step, fields of `Counts`."""
+"""Events of learning that are recorded in every step; names of fields of `Counts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationShape:
-    """The size of a population; one that is `off_chip` only sends spikes to the chip."""
+    """Size and features of a population; an `off_chip` one only sends spikes to the chip."""
 
     name: str
     size: int
@@ -70,7 +70,7 @@ class ProjectionShape:
 
     @property
     def name(self) -> str:
-        """Source and target."""
+        """The name of the projection: source->target."""
         return f"{self.source}->{self.target}"
 
     @property
@@ -88,16 +88,16 @@ class NetworkShape:
     output: str
     """The population that is read out."""
     state_bits: int | None = None
-    """Bits of a neuron's state; None where the network does not state them."""
+    """Bits of the state of a neuron; None if the network does not define them."""
     driven: bool = False
-    """Whether neurons take an input current that is set for each sample."""
+    """Whether neurons receive an input current that is set for each sample."""
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.populations]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"populations need different names, not {names}")
         if self.output not in names:
-            raise ValueError(f"the output {self.output!r} is none of the populations {names}")
+            raise ValueError(f"the output {self.output!r} is not one of the populations {names}")
         for each in self.projections:
             for end in (each.source, each.target):
                 if end not in names:
@@ -105,7 +105,7 @@ class NetworkShape:
             if each.synapses > self[each.source].size * self[each.target].size:
                 raise ValueError(f"projection {each.name!r} has more synapses than pairs")
             if self[each.target].off_chip:
-                raise ValueError(f"projection {each.name!r} has a target off the chip")
+                raise ValueError(f"projection {each.name!r} has an off-chip target")
             if each.convolution is not None:
                 each.convolution.check(self[each.source].size, self[each.target].size, each.name)
 
@@ -129,12 +129,12 @@ class NetworkShape:
         return tuple(each for each in self.projections if each.source == name)
 
     def dense(self, projection: ProjectionShape) -> bool:
-        """Whether a projection has a synapse for every pair."""
+        """Whether a projection has a synapse for every pair of neurons."""
         pairs = self[projection.source].size * self[projection.target].size
         return projection.synapses == pairs
 
     def maps(self, name: str) -> tuple[int, int, int] | None:
-        """Channels, height and width of a population that a convolution meets; else None."""
+        """(channels, height, width) of a population with a convolution; else None."""
         for each in self.into(name):
             if each.convolution is not None:
                 return each.convolution.target
@@ -145,7 +145,7 @@ class NetworkShape:
 
     @property
     def recurrent(self) -> bool:
-        """Whether a population can reach itself."""
+        """Whether the projections form a cycle."""
         targets = {
             each.name: {projection.target for projection in self.out_of(each.name)}
             for each in self.populations
@@ -173,7 +173,7 @@ class NetworkShape:
 
 
 def population_shape(population: Population, *, off_chip: bool) -> PopulationShape:
-    """The size of a population and what its neurons need."""
+    """The size of a population and the features of its neurons."""
     neuron = population.neuron
     graded = isinstance(neuron, Graded)
     soft = not isinstance(neuron, Graded) and neuron.reset is Reset.SUBTRACT
@@ -183,7 +183,7 @@ def population_shape(population: Population, *, off_chip: bool) -> PopulationSha
 def dense_projection(
     source: PopulationShape, target: PopulationShape, *, bits: int, plastic: bool = False
 ) -> ProjectionShape:
-    """The projection with a synapse for every pair."""
+    """A projection with a synapse for every pair of neurons."""
     synapses = source.size * target.size
     fans = (source.size, target.size)
     return ProjectionShape(source.name, target.name, synapses, *fans, bits=bits, plastic=plastic)
@@ -192,7 +192,7 @@ def dense_projection(
 def convolution_projection(
     source: str, target: str, convolution: ConvolutionShape, *, bits: int = 8
 ) -> ProjectionShape:
-    """The projection of a convolution, with the synapses that its geometry gives."""
+    """The projection of a convolution; its geometry gives the number of synapses."""
     return ProjectionShape(
         source,
         target,
@@ -205,7 +205,7 @@ def convolution_projection(
 
 
 def projection_shape(projection: Projection, *, bits: int) -> ProjectionShape:
-    """The shape of a projection; only weights other than zero are synapses."""
+    """The shape of a projection; weights of zero are not counted."""
     fan_in, fan_out = projection.synapses.fan_in(), projection.synapses.fan_out()
     return ProjectionShape(
         projection.source,
@@ -222,7 +222,7 @@ def projection_shape(projection: Projection, *, bits: int) -> ProjectionShape:
 def convolution_shape(synapses: Synapses) -> ConvolutionShape | None:
     """The geometry of synapses that share a kernel; None for others.
 
-    Average pooling before the kernel makes it larger: each of its weights acts on a whole square.
+    Average pooling enlarges the kernel: each weight acts on a square of pixels.
     """
     if not isinstance(synapses, ConvolutionSynapses):
         return None
@@ -258,7 +258,7 @@ def network_shape(
     off_chip
         Populations that only send input spikes to the chip.
     driven
-        Whether neurons take an input current that is set for each sample.
+        Whether neurons receive an input current that is set for each sample.
     """
     populations = tuple(
         population_shape(each, off_chip=each.name in off_chip) for each in network.populations
@@ -270,8 +270,8 @@ def network_shape(
 def learning_shape(plastic: PlasticNetwork, *, input_name: str, bits: int) -> NetworkShape:
     """The shape of a network that learns.
 
-    The input population and the bias unit are off the chip: axons with a trace each. A plastic
-    projection needs a synapse for every pair, since any weight may change.
+    The input population and the bias unit are off-chip: one axon with a trace per unit. A plastic
+    projection needs a synapse for every pair of neurons, since any weight can change.
     """
     network = plastic.network
     outside = (input_name, ALWAYS)
@@ -304,11 +304,11 @@ class Workload:
     dense_macs: int
     """Multiplications of one feed-forward pass of the same layers, per sample."""
     by_step: Mapping[str, Ints] = field(default_factory=dict)
-    """By population, the spikes of each neuron in each recorded step of the free phase (steps,
-    neurons), or of all of them (steps, 1); empty where only sums were counted."""
+    """Spikes in each recorded step of the free phase, by population: of each neuron (steps,
+    neurons) or of all neurons (steps, 1); empty if only sums were counted."""
     learning_by_step: Mapping[tuple[str, str], Array] = field(default_factory=dict)
-    """The same of learning, by population and event (one of `STEP_EVENTS`), over the steps of all
-    phases and of the commit."""
+    """Events in each step of all phases and of the commit, by population and event (one of
+    `STEP_EVENTS`), in the same shapes."""
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.steps < 1:
@@ -342,19 +342,19 @@ class Workload:
         return sums
 
     def recorded(self, name: str, event: str, *, learning: bool) -> Array | None:
-        """Events of each recorded step of a population; None where steps were not recorded."""
+        """Events of a population in each recorded step; None if steps were not recorded."""
         if learning:
             return self.learning_by_step.get((name, event))
         found = self.by_step.get(name) if event == SPIKES else None
         return None if found is None else found.astype(np.float64)
 
     def has_steps(self, *, learning: bool) -> bool:
-        """Whether steps of inference, or of learning, were recorded."""
+        """Whether events of inference, or of learning, were recorded by step."""
         return bool(self.learning_by_step if learning else self.by_step)
 
     @property
     def without_steps(self) -> Workload:
-        """The same run with its sums only."""
+        """The same workload with sums only, without events by step."""
         return replace(self, by_step={}, learning_by_step={})
 
     def per_sample(self, event: str) -> float:
@@ -371,12 +371,12 @@ class Workload:
         return sum(c.spikes for c in counted) / updates if updates else 0.0
 
     def with_bits(self, bits: int) -> Workload:
-        """The same run with another width of the weights."""
+        """The same workload with weights of `bits` bits."""
         projections = tuple(replace(each, bits=bits) for each in self.shape.projections)
         return replace(self, shape=replace(self.shape, projections=projections))
 
     def scaled(self, factor: float) -> Workload:
-        """The same run with `factor` times the spikes, at most one per neuron and step."""
+        """The same workload with `factor` times the spikes, at most one per update."""
         counts = {}
         for key, old in self.counts.items():
             updates = old.updates_active + old.updates_idle
@@ -388,7 +388,7 @@ class Workload:
                 updates_active=active,
                 updates_idle=updates - active,
             )
-        # Steps keep their order, not their sizes: another activity has only its mean.
+        # Counts by step do not scale with the activity, so only the sums are kept.
         return replace(self.without_steps, counts=counts)
 
     @property

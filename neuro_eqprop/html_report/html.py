@@ -14,7 +14,7 @@ DASH = "\u2013"
 
 
 class Html(str):
-    """Text that is HTML already; `to_html` leaves it alone."""
+    """Text that is HTML already and is not escaped by `to_html`."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ def decimal(value: object, digits: int = 4) -> str:
 
 
 def correlation(value: object, digits: int = 4) -> str:
-    """A correlation; with more decimals where it would be rounded to one that it is not."""
+    """A correlation, with enough decimals that a value below one is not shown as one."""
     known = number(value)
     if known is None or abs(known) >= 1.0:
         return decimal(value, digits)
@@ -60,7 +60,7 @@ def count(value: object) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Three digits with an SI prefix: 3.1e-6 is 3.1 µ."""
+    """Three digits with an SI prefix: 3.1e-6 J is 3.1 µJ."""
     if value == 0:
         return f"0 {unit}"
     digits, prefixed = with_prefix(value, unit)
@@ -74,7 +74,7 @@ def command(*arguments: object) -> str:
 
 
 def reproduce(*commands: str) -> str:
-    """The commands that make what a section shows."""
+    """The block with the commands that reproduce a section."""
     return f'<div class="made"><span>Reproduce</span>{"".join(commands)}</div>'
 
 

@@ -84,7 +84,7 @@ def serve(path: Path, *, port: int = 0) -> ThreadingHTTPServer:
                 "/": ("text/html; charset=utf-8", page),
                 "/data": ("application/json", lambda: json.dumps(state(path))),
             }
-            # Another name for this machine may be that of a page of somebody else.
+            # Another host name that resolves to this machine may be that of a foreign site.
             host = (self.headers.get("Host") or "").rpartition(":")[0]
             if self.path not in answers or host not in (LOOPBACK, "localhost"):
                 self.send_error(404)

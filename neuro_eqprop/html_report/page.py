@@ -68,7 +68,7 @@ def chart_library() -> str:
     """The chart library, reduced to charts with axes; see `plotly/LICENSE`."""
     folder = files("neuro_eqprop.html_report").joinpath("assets").joinpath("plotly")
     packed = folder.joinpath("plotly-cartesian.min.js.gz").read_bytes()
-    # Only inside strings and patterns, where the added backslash has no effect.
+    # These occur only in strings and regular expressions, where the backslash has no effect.
     return decompress(packed).decode().replace("</script", "<\\/script")
 
 

@@ -1,4 +1,4 @@
-"""Values of JSON files, which may hold anything."""
+"""Numbers from JSON files, whose values may have any type."""
 
 from __future__ import annotations
 

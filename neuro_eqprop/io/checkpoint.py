@@ -24,7 +24,7 @@ from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_
 
 SCHEMA = "neuro_eqprop.checkpoint/1"
 LARGEST = 2 * 2**30
-"""Bytes; larger files are refused before they are read."""
+"""Largest size of a file in bytes; larger ones are refused before they are read."""
 
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError)
 """Errors that reading a damaged file raises."""
@@ -162,8 +162,8 @@ def check_memory(
 ) -> None:
     """Raise ValueError unless every state of the optimiser fits a parameter and is finite.
 
-    It fits as a scalar, with the parameter's shape, as a row or column of it, or as a sample of
-    the connection's source.
+    It fits if it is a scalar, has the shape of the parameter, is a row or column of it, or has the
+    shape of one sample of the source layer.
     """
     taken = {c.name: (1, *network[c.source].shape) for c in network.connections}
     for entry, value in memory.items():
@@ -201,14 +201,7 @@ def load_training(path: Path) -> tuple[Model, dict[str, Array]]:
         if not (isinstance(epochs, int) and epochs >= 0):
             raise ValueError(f"{epochs!r} is no number of epochs")
         return Model(network, params, epochs, provenance=provenance), memory
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-    ) as error:
+    except DAMAGE as error:
         raise CheckpointError(f"{path} does not describe a network: {error}") from error
 
 

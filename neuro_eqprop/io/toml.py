@@ -177,8 +177,10 @@ def build(kind: type[Built], table: Table, *, ignore: Collection[str] = (), **gi
 
 
 def convert(hint: Any, table: Table, field: str, *, required: bool = True) -> Any:  # noqa: ANN401
-    """The value of a field as its annotation says."""
+    """The value of a field, checked and converted to the type `hint`."""
     if get_origin(hint) in (Union, UnionType):
+        if field in table and table.content[field] is None:  # null in JSON
+            return None
         hint = next(each for each in get_args(hint) if each is not type(None))
     if hint is str:
         return table.text(field, None if required else "")
@@ -189,6 +191,11 @@ def convert(hint: Any, table: Table, field: str, *, required: bool = True) -> An
     readers = {bool: table.flag, int: table.integer, float: table.number}
     if hint in readers:
         return readers[hint](field)
+    return convert_container(hint, table, field)
+
+
+def convert_container(hint: Any, table: Table, field: str) -> tuple[Any, ...] | dict[str, Any]:  # noqa: ANN401
+    """The list or the table in a field, with its items converted to the type in `hint`."""
     if get_origin(hint) is tuple:
         listed = table.content.get(field)
         if not isinstance(listed, list):

@@ -55,7 +55,7 @@ class Attention:
         return MaskedAttention(*same, mask=mask)
 
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
-        """(2, D, D) for D units a token."""
+        """(2, D, D) for D units per token."""
         if source != target or len(source) != 2:
             raise ValueError(
                 f"attention connects a layer of shape (tokens, units) to itself, not {source} to "
@@ -128,7 +128,7 @@ class Attention:
         return (self.scale / sharp) * (np.log(sums + (1.0 - real)) * real).sum((1, 2))
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """Those of W_q and W_k."""
+        """The spectral norms of W_q and W_k."""
         return [ops.spectral_norm(weight[0]), ops.spectral_norm(weight[1])]
 
 
@@ -140,6 +140,6 @@ class MaskedAttention(Attention):
     """1 at tokens, 0 at padding (samples, tokens)."""
 
     def kept_pairs(self, ops: Ops, tokens: int) -> tuple[Values, Values]:
-        """As without a mask, for the tokens of the mask alone."""
+        """As `Attention.kept_pairs`, restricted to the tokens of the mask."""
         pairs, _ = Attention.kept_pairs(self, ops, tokens)
         return pairs * self.mask[:, None, None, :], self.mask[:, None, :]

@@ -87,7 +87,7 @@ class Conv2d:
         return ops.conv_weight_gradient(full, pre, self.padding)
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """By power iteration on the convolution itself, not on the reshaped kernel."""
+        """The spectral norm of the convolution, not of the reshaped kernel, by power iteration."""
         return [power_iteration_norm(self, ops, weight, source)]
 
 
@@ -126,9 +126,9 @@ class Pooled:
         return unpooled
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
-        """That of the inner operator, at the pooled rates."""
+        """The gradient of the inner operator at the pooled rates."""
         return self.inner.weight_gradient(ops, weight, post, ops.pool(pre, self.size))
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """By power iteration, pooling included."""
+        """The spectral norm with pooling included, by power iteration."""
         return [power_iteration_norm(self, ops, weight, source)]

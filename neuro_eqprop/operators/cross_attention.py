@@ -35,7 +35,7 @@ class Query:
     matrix: ClassVar[bool] = True
 
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
-        """(D, D) for D units a token."""
+        """(D, D) for D units per token."""
         if len(source) != 2 or target != (source[0], 3 * source[1]):
             raise ValueError(
                 f"a query connects (tokens, D) to (tokens, 3 D), not {source} to {target}"
@@ -63,7 +63,7 @@ class Query:
         return token_rows(post[..., : pre.shape[2]]).T @ token_rows(ops.layer_norm(pre))
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of the matrix W."""
+        """The spectral norm of W."""
         return [ops.spectral_norm(weight)]
 
 
@@ -78,7 +78,7 @@ class CrossAttention:
     matrix: ClassVar[bool] = True
 
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
-        """(D, D) for D units a token."""
+        """(D, D) for D units per token."""
         if len(target) != 2 or source != (target[0], 3 * target[1]):
             raise ValueError(
                 f"cross-attention connects (tokens, 3 D) to (tokens, D), not {source} to {target}"
@@ -145,5 +145,5 @@ class CrossAttention:
         return token_rows(post).T @ token_rows(self.attend(ops, pre))
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of the matrix W."""
+        """The spectral norm of W."""
         return [ops.spectral_norm(weight)]

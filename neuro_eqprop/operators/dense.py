@@ -43,5 +43,5 @@ class Dense:
         return post.T @ flatten(pre)
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of the matrix W."""
+        """The spectral norm of W."""
         return [ops.spectral_norm(weight)]

@@ -1,7 +1,7 @@
 """Token ids: a learned vector for each id, and sums over the tokens of a sample.
 
-Samples are rows of ids t_i in 0..vocabulary - 1; id 0 is padding. What depends on how many tokens a
-sample has gets the mask of its real tokens batch by batch, see `PaddedOperator`.
+Samples are rows of ids t_i in 0..vocabulary - 1; id 0 is padding. Operators that depend
+on the number of real tokens of a sample get a mask for each batch, see `PaddedOperator`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PADDING = 0
 
 @runtime_checkable
 class PaddedOperator(Protocol):
-    """An operator between layers of tokens that leaves padding out."""
+    """An operator on layers of tokens that ignores padding."""
 
     def with_mask(self, mask: Values) -> Operator:
         """The operator on a batch; the mask (samples, tokens) is 1 at tokens, 0 at padding."""
@@ -41,7 +41,7 @@ class Embedding:
     def __post_init__(self) -> None:
         if self.vocabulary < 2:
             raise ValueError(
-                f"vocabulary is {self.vocabulary}; token ids need at least one beside padding"
+                f"vocabulary is {self.vocabulary}; it needs at least one token id besides padding"
             )
 
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
@@ -73,18 +73,18 @@ class Embedding:
         return ops.add_rows(real, pre, self.vocabulary)
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of the table."""
+        """The spectral norm of the table."""
         return [ops.spectral_norm(weight)]
 
 
-@dataclass(frozen=True, slots=True)
-class TokenSum:
-    """y = scale W sum over tokens of x_i."""
+class TokenPooling(Protocol):
+    """y = W pool(x), where `pool` reduces the tokens of a sample to one vector."""
 
-    scale: float
-    stored_name: ClassVar[str] = "tokensum"
-    linear: ClassVar[bool] = True
-    matrix: ClassVar[bool] = False
+    __slots__ = ()
+
+    def pool(self, x: Values) -> Values:
+        """The pooled tokens (samples, units)."""
+        ...
 
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
         """(target units, source units)."""
@@ -94,13 +94,27 @@ class TokenSum:
             )
         return (target[0], source[1])
 
+    def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
+        """onto + W pool(x)."""
+        return ops.affine(onto, self.pool(x), weight.T)
+
+    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
+        """The sum over the batch of post pool(pre)^T."""
+        return post.T @ self.pool(pre)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSum(TokenPooling):
+    """y = scale W sum over tokens of x_i."""
+
+    scale: float
+    stored_name: ClassVar[str] = "tokensum"
+    linear: ClassVar[bool] = True
+    matrix: ClassVar[bool] = False
+
     def pool(self, x: Values) -> Values:
         """The sum over the tokens, times the scale."""
         return x.sum(1) * self.scale
-
-    def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
-        """onto + scale W sum x_i."""
-        return ops.affine(onto, self.pool(x), weight.T)
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
@@ -108,12 +122,8 @@ class TokenSum:
         """onto + gain scale W^T y at each token."""
         return onto + (ops.zeros((shape[0], 1)) + gain * self.scale) * (y @ weight)[:, None]
 
-    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
-        """The sum over the batch of post times the pooled tokens."""
-        return post.T @ self.pool(pre)
-
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """By power iteration."""
+        """The spectral norm of A(W), by power iteration."""
         return [power_iteration_norm(self, ops, weight, source)]
 
 
@@ -149,12 +159,12 @@ class TokenMean:
         return TokenSum(1.0 / pre.shape[1]).weight_gradient(ops, weight, post, pre)
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of W over the root of the number of tokens, for samples without padding."""
+        """|W| / sqrt(tokens), the spectral norm for samples without padding."""
         return [ops.spectral_norm(weight) / source[0] ** 0.5]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MaskedMean:
+class MaskedMean(TokenPooling):
     """`TokenMean` on a batch: y = W sum over tokens of parts_i x_i."""
 
     parts: Any
@@ -163,17 +173,9 @@ class MaskedMean:
     linear: ClassVar[bool] = True
     matrix: ClassVar[bool] = False
 
-    def weight_shape(self, source: Shape, target: Shape) -> Shape:
-        """(target units, source units)."""
-        return TokenSum(1.0).weight_shape(source, target)
-
     def pool(self, x: Values) -> Values:
         """The mean over the tokens."""
         return (self.parts[..., None] * x).sum(1)
-
-    def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
-        """onto + W times the mean."""
-        return ops.affine(onto, self.pool(x), weight.T)
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
@@ -181,10 +183,6 @@ class MaskedMean:
         """onto + gain / n W^T y at each token, nothing at padding."""
         return onto + (gain * self.parts)[..., None] * (y @ weight)[:, None]
 
-    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
-        """The sum over the batch of post times the mean."""
-        return post.T @ self.pool(pre)
-
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of W."""
+        """The spectral norm of W."""
         return [ops.spectral_norm(weight)]

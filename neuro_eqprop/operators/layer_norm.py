@@ -61,5 +61,5 @@ class LayerNorm:
         return post.reshape(-1, post.shape[-1]).T @ normed.reshape(-1, normed.shape[-1])
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of the matrix W."""
+        """The spectral norm of W."""
         return [ops.spectral_norm(weight)]

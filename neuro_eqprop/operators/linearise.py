@@ -1,4 +1,4 @@
-"""The linearisation of a nonlinear operator at a state."""
+"""Linearisation of a nonlinear operator at a state, for the adjoint nudge."""
 
 from __future__ import annotations
 

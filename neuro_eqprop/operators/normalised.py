@@ -1,4 +1,4 @@
-"""Standardised inputs: each channel of an image, or each feature, with mean 0 and deviation 1."""
+"""Standardised inputs: each channel, or each feature, with mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Normalised:
 
     def __post_init__(self) -> None:
         if len(self.mean) != len(self.deviation) or not min(self.deviation, default=0.0) > 0.0:
-            raise ValueError("a normalised input needs a mean and a deviation above 0 a channel")
+            raise ValueError(
+                "a normalised input needs one mean and one deviation above 0 per channel"
+            )
 
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
         """The shape of the inner operator's W."""
@@ -59,11 +61,11 @@ class Normalised:
         raise ValueError("a normalised input gets no feedback and has no transpose")
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
-        """That of the inner operator, at z."""
+        """The gradient of the inner operator at z."""
         return self.inner.weight_gradient(ops, weight, post, self.normalise(ops, pre))
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """Those of the inner operator."""
+        """The spectral norms of the inner operator."""
         return self.inner.spectral_norms(ops, weight, source)
 
 

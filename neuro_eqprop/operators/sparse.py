@@ -12,15 +12,15 @@ from neuro_eqprop.arrays import Ints, Shape
 from neuro_eqprop.operators.base import flatten, power_iteration_norm
 from neuro_eqprop.ops.protocol import Ops, Values
 
-GATHERED = 2**24
-"""Products that are held at a time."""
+PRODUCTS_AT_ONCE = 2**24
+"""Largest number of products in memory at a time."""
 CHUNK = 2**16
 """Target units whose sources are drawn at a time."""
 
 
 @lru_cache(maxsize=8)
 def draw_sources(targets: int, sources: int, fan_in: int, seed: int) -> Ints:
-    """The sources (targets, fan_in) of each target, different ones, in increasing order.
+    """`fan_in` different random sources of each target (targets, fan_in), in increasing order.
 
     The array is shared: do not write to it.
     """
@@ -78,13 +78,13 @@ class Sparse:
         return (targets, self.fan_in)
 
     def sources(self, targets: int, sources: int) -> Ints:
-        """j(i, k)."""
+        """The sources j(i, k)."""
         return draw_sources(targets, sources, self.fan_in, self.seed)
 
     def gather(self, weight: Values, x: Values, onto: Values) -> Values:
         """onto + S x for rows x, some targets at a time."""
         at = self.sources(len(weight), x.shape[1])
-        rows = max(1, GATHERED // max(1, len(x) * self.fan_in))
+        rows = max(1, PRODUCTS_AT_ONCE // max(1, len(x) * self.fan_in))
         total = onto + 0.0 * x[:, at[:, 0]]
         for start in range(0, len(weight), rows):
             part = slice(start, start + rows)
@@ -120,5 +120,5 @@ class Sparse:
         return found + ops.einsum("nik,ni->ik", post[:, at], flat) if self.symmetric else found
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """By power iteration."""
+        """The spectral norm of A(W), by power iteration."""
         return [power_iteration_norm(self, ops, weight, source)]

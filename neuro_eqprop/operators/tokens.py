@@ -44,7 +44,7 @@ class PerToken:
         return post.reshape(-1, post.shape[-1]).T @ pre.reshape(-1, pre.shape[-1])
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of the matrix W."""
+        """The spectral norm of W."""
         return [ops.spectral_norm(weight)]
 
 
@@ -101,7 +101,7 @@ class Patches:
         return ops.einsum("nijd,ncipjq->dcpq", grid, split)
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of the matrix W: patches do not overlap."""
+        """The spectral norm of W as a matrix, since patches do not overlap."""
         return [ops.spectral_norm(weight.reshape(weight.shape[0], -1))]
 
 
@@ -146,5 +146,5 @@ class AtToken:
         return post.T @ pre[:, self.index]
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """By power iteration."""
+        """The spectral norm of A(W), by power iteration."""
         return [power_iteration_norm(self, ops, weight, source)]

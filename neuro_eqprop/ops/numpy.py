@@ -72,7 +72,7 @@ class NumpyOps:
         return table[index.real.astype(np.int64)]
 
     def add_rows(self, values: Values, index: Values, rows: int) -> Values:
-        """The sum of `values` over the places of each index."""
+        """y[k] = the sum of `values` where the index is k."""
         total = np.zeros((rows, values.shape[-1]), dtype=values.dtype)
         flat = index.real.astype(np.int64).ravel()
         np.add.at(total, flat, values.reshape(len(flat), -1))
@@ -96,7 +96,7 @@ class NumpyOps:
         return whole[:, :, inside, inside]
 
     def conv_weight_gradient(self, y: Values, x: Values, padding: int = 0) -> Values:
-        """The gradient of y . conv(x, kernel) by the kernel."""
+        """The gradient of y . conv(x, kernel) with respect to the kernel."""
         x = pad(x, padding)
         size = (x.shape[2] - y.shape[2] + 1, x.shape[3] - y.shape[3] + 1)
         views = windows(x, size)
@@ -112,7 +112,7 @@ class NumpyOps:
         return y.repeat(size, axis=2).repeat(size, axis=3) / size**2
 
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
-        """Sums of the columns with the same index."""
+        """y[:, k] = the sum of the columns j with index[j] = k."""
         found = np.zeros((len(values), size), dtype=values.dtype)
         for sums, row in zip(found, values, strict=True):
             np.add.at(sums, index, row)

@@ -47,11 +47,11 @@ class Ops(Protocol):
         ...
 
     def take_rows(self, table: Values, index: Values) -> Values:
-        """table[index], for an index of any shape that holds integers as numbers."""
+        """table[index]; the index has any shape and holds integers in floating point."""
         ...
 
     def add_rows(self, values: Values, index: Values, rows: int) -> Values:
-        """The sum of `values` (*index shape, units) over the places of each index (rows, units)."""
+        """y[k] = the sum of `values` (*index shape, units) where the index is k, for k < rows."""
         ...
 
     def einsum(self, spec: str, *values: Values) -> Values:
@@ -70,7 +70,7 @@ class Ops(Protocol):
         ...
 
     def conv_weight_gradient(self, y: Values, x: Values, padding: int = 0) -> Values:
-        """The gradient of y . conv(x, kernel) by the kernel, summed over the batch."""
+        """The gradient of y . conv(x, kernel) with respect to the kernel, summed over the batch."""
         ...
 
     def pool(self, x: Values, size: int) -> Values:
@@ -82,7 +82,7 @@ class Ops(Protocol):
         ...
 
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
-        """y (rows, size): the sums of the columns of `values` whose index is that of a column."""
+        """y[:, k] = the sum of the columns j of `values` with index[j] = k, for k < size."""
         ...
 
     def activate(self, activation: Activation, u: Values) -> Values:

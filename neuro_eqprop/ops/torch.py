@@ -15,7 +15,7 @@ from neuro_eqprop.ops.numpy import EPSILON
 from neuro_eqprop.ops.protocol import Values
 
 ROW_MAJOR_COLUMNS = 64
-"""From this many columns on, a product by rows is as fast as one by columns."""
+"""Smallest number of columns at which the row-major product is as fast as the transposed one."""
 
 
 def channels_last(images: Values) -> Values:
@@ -58,7 +58,7 @@ class TorchOps:
         """onto + gain x matrix, for rows x."""
         if matrix.shape[1] >= ROW_MAJOR_COLUMNS:
             return torch.addmm(onto, x, matrix, alpha=gain)
-        # By columns: a product with few columns takes twice the time of one with few rows.
+        # Transposed: a product with few columns takes twice the time of one with few rows.
         onto = onto.T if onto.ndim == 2 else onto[:, None]
         return torch.addmm(onto, matrix.T, x.T, alpha=gain).T
 
@@ -71,7 +71,7 @@ class TorchOps:
         return functional.embedding(index.real.long(), table)
 
     def add_rows(self, values: Values, index: Values, rows: int) -> Values:
-        """The sum of `values` over the places of each index."""
+        """y[k] = the sum of `values` where the index is k."""
         flat = index.real.long().reshape(-1)
         total = values.new_zeros((rows, values.shape[-1]))
         return total.index_add_(0, flat, values.reshape(len(flat), -1))
@@ -89,7 +89,7 @@ class TorchOps:
         return functional.conv_transpose2d(channels_last(y), kernel, padding=padding)
 
     def conv_weight_gradient(self, y: Values, x: Values, padding: int = 0) -> Values:
-        """The gradient of y . conv(x, kernel) by the kernel."""
+        """The gradient of y . conv(x, kernel) with respect to the kernel."""
         size = (
             x.shape[2] + 2 * padding - y.shape[2] + 1,
             x.shape[3] + 2 * padding - y.shape[3] + 1,
@@ -97,7 +97,9 @@ class TorchOps:
         shape = (y.shape[1], x.shape[1], *size)
         x, y = channels_last(x), channels_last(y)
         found = conv2d_weight(x, shape, y, padding=padding)  # type: ignore[no-untyped-call]
-        return found.contiguous()  # as the weights are, so that the optimiser is fast
+        return (
+            found.contiguous()
+        )  # the optimizer is faster if gradients have the layout of the weights
 
     def pool(self, x: Values, size: int) -> Values:
         """Average pooling over squares of `size` by `size`."""
@@ -108,7 +110,7 @@ class TorchOps:
         return functional.interpolate(channels_last(y * (1.0 / size**2)), scale_factor=size)
 
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
-        """Sums of the columns with the same index."""
+        """y[:, k] = the sum of the columns j with index[j] = k."""
         places = torch.from_numpy(index.copy()).to(values.device)
         return values.new_zeros((len(values), size)).index_add(1, places, values)
 

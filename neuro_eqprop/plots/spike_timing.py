@@ -1,4 +1,4 @@
-"""Figures of spike timing: the kernel of a pair of spikes, and changes against the lag."""
+"""Figures of spike timing: the kernel of a pair of spikes, and weight changes against the lag."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from neuro_eqprop.plots.traces import Axes, new_axes
 def plot_spike_timing(
     seconds: Array, change: Array, error: Array, window: Array, *, ax: Axes | None = None
 ) -> Axes:
-    """Change against the lag with its standard error, and a scaled STDP window beside it."""
+    """Weight change against the lag with its standard error, and a scaled STDP window."""
     axes = frame(ax)
     lag = 1e3 * seconds
     axes.fill_between(lag, change - error, change + error, color="C0", alpha=0.25, lw=0)
@@ -26,7 +26,7 @@ def plot_spike_timing(
 def plot_pairs(
     seconds: Array, tag: Array, kernel: Array, label: str, *, ax: Axes | None = None
 ) -> Axes:
-    """Tag that isolated pairs of spikes leave, as points, on the kernel of the rule, a line."""
+    """Tags of isolated pairs of spikes as points, and the kernel of the rule as a line."""
     axes = frame(ax)
     axes.plot(1e3 * seconds, kernel, color="0.35", linewidth=1, label=None)
     axes.plot(1e3 * seconds, tag, ".", markersize=4, label=label)
@@ -36,7 +36,7 @@ def plot_pairs(
 
 
 def frame(ax: Axes | None) -> Axes:
-    """Axes with a line at lag zero."""
+    """Axes with lines at lag zero and change zero."""
     axes = ax if ax is not None else new_axes()
     axes.axvline(0.0, color="0.8", linewidth=0.8)
     axes.axhline(0.0, color="0.8", linewidth=0.8)

@@ -61,7 +61,7 @@ def plot_weights(trace: TraceData, connection: str, *, ax: Axes | None = None) -
 def plot_agreement(
     a: Sequence[Array], b: Sequence[Array], labels: Sequence[str], *, ax: Axes | None = None
 ) -> Axes:
-    """Rates b against rates a, a set of points for each label."""
+    """Scatter plot of rates b against rates a, a colour for each label."""
     axes = ax if ax is not None else new_axes()
     for x, y, label in zip(a, b, labels, strict=True):
         axes.plot(np.ravel(x), np.ravel(y), ".", markersize=3, alpha=0.5, label=label)

@@ -15,7 +15,7 @@ Axes: TypeAlias = Any
 
 
 def plot_raster(trace: TraceData, layer: str, sample: int = 0, *, ax: Axes | None = None) -> Axes:
-    """Spike raster of a layer in one sample: a mark per spike, units upwards."""
+    """Spike raster of a layer in one sample: steps along x, units along y."""
     axes = ax if ax is not None else new_axes()
     step, unit = np.nonzero(trace.recording(at(trace, sample)).spikes[layer])
     axes.plot(step + 1, unit, "|", markersize=4, color="black")
@@ -27,7 +27,7 @@ def plot_raster(trace: TraceData, layer: str, sample: int = 0, *, ax: Axes | Non
 def plot_settling(
     trace: TraceData, layer: str, sample: int = 0, *, units: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """Rates of a layer over the steps; for spikes the rate as if the phase had ended there."""
+    """Rates of a layer over the steps; for spikes, the running rate of the phase."""
     axes = ax if ax is not None else new_axes()
     place = at(trace, sample)
     phases = [trace.running_rate(layer, phase)[place] for phase in trace.phases]
@@ -61,7 +61,7 @@ def plot_synapse(
         axes.set_ylabel(name)
         finish(axes, trace, sample)
         axes.set_xlabel("")
-    for axes in grid[1:]:  # phases and sample are named above the first axes
+    for axes in grid[1:]:  # only the first axes name the phases and the sample
         axes.set_title("")
         for name in list(axes.texts):
             name.remove()

@@ -1,1 +1,1 @@
-"""Rate networks at work, in NumPy and in torch."""
+"""Rate networks: fixed-point map, energy, inference, spectral bounds, conversion with torch."""

@@ -1,8 +1,8 @@
 """Convert a torch MLP or ConvNet to a network whose connections point forwards only.
 
 Weights keep their meaning: layer l has rates rho_l(A(W_l) s_(l-1) + b_l), and settles in one sweep.
-torch's Hardsigmoid is clip(u / 6 + 1/2, 0, 1): its slope and shift go into the weights. Means over
-squares (AvgPool2d) belong to the connection that follows them.
+torch's Hardsigmoid is clip(u / 6 + 1/2, 0, 1): its slope and shift are folded into the weights.
+Average pooling becomes part of the connection that follows it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from neuro_eqprop.rate.torch_layers import (
     ForeignError,
     convolution,
     flattened,
-    folded,
+    fold_batch_norm,
     numbers,
+    pooling_size,
     refused,
-    square_of_means,
 )
 
 if TYPE_CHECKING:
     from torch import nn
 
-SILENT = ("Dropout", "Dropout2d", "Identity")
+SKIPPED = ("Dropout", "Dropout2d", "Identity")
 """Modules without an effect in evaluation mode."""
 
 
@@ -98,11 +98,11 @@ def from_torch(module: nn.Module, shape: int | Shape) -> Model:
     """
     given, stages = stages_of(module, (shape,) if isinstance(shape, int) else tuple(shape))
     if not stages or len(stages[-1].shape) != 1:
-        raise ForeignError("the module ends in no Linear layer, which would be the output")
+        raise ForeignError("the module does not end in a Linear layer, which would be the output")
     layers = [Layer("input", given, LINEAR, Role.INPUT)]
     params: dict[str, Array] = {}
     connections: list[Connection] = []
-    for name, stage in zip(names(stages), stages, strict=True):
+    for name, stage in zip(layer_names(stages), stages, strict=True):
         role = Role.OUTPUT if name == "output" else Role.HIDDEN
         connection = Connection(layers[-1].name, name, stage.operator, symmetric=False)
         shared = stage.bias.shape if len(stage.shape) > 1 else None
@@ -114,8 +114,8 @@ def from_torch(module: nn.Module, shape: int | Shape) -> Model:
     return Model(network, params, provenance=FROM_TORCH)
 
 
-def names(stages: list[Stage]) -> list[str]:
-    """Names of layers: conv1, conv2, ...; hidden1, hidden2, ... (or hidden); output."""
+def layer_names(stages: list[Stage]) -> list[str]:
+    """Names of the layers: conv1, conv2, ...; hidden1, hidden2, ... (or hidden); output."""
     images = sum(len(stage.shape) > 1 for stage in stages)
     vectors = len(stages) - images - 1
     hidden = ["hidden"] if vectors == 1 else [f"hidden{k + 1}" for k in range(vectors)]
@@ -133,15 +133,15 @@ def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
     pool = 1
     for place, (name, part) in enumerate(parts):
         kind = kinds[place]
-        if kind in SILENT or (kind in ("Softmax", "LogSoftmax") and place == len(parts) - 1):
-            continue  # the largest of the last layer is the largest before a softmax too
+        if kind in SKIPPED or (kind in ("Softmax", "LogSoftmax") and place == len(parts) - 1):
+            continue  # a softmax does not change which output is largest
         if kind == "Flatten":
             now = flattened(name, part, now)
         elif kind in POOLS:
-            size = square_of_means(name, part, now)
+            size = pooling_size(name, part, now)
             pool, now = pool * size, (now[0], *(n // size for n in now[1:]))
             if stages and stages[-1].activation is LINEAR:
-                raise refused(name, kind, "pooling averages rates, so an activation comes first")
+                raise refused(name, kind, "pooling averages rates: put an activation before it")
         elif kind in ("Linear", "Conv2d"):
             stage = linear(name, part, now) if kind == "Linear" else filtered(name, part, now)
             inner = stage.operator
@@ -151,9 +151,9 @@ def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
             raise refused(name, kind, REASONS[kind])
         elif not stages or stages[-1].activation is not LINEAR or pool > 1:
             what = "a norm" if kind in NORMS else "an activation"
-            raise refused(name, kind, f"{what} follows a Linear or Conv2d, one for each")
+            raise refused(name, kind, f"{what} must follow a Linear or Conv2d, one for each")
         elif kind in NORMS:
-            weight, bias = folded(name, part, stages[-1].weight, stages[-1].bias)
+            weight, bias = fold_batch_norm(name, part, stages[-1].weight, stages[-1].bias)
             stages[-1] = replace(stages[-1], weight=weight, bias=bias)
         else:
             stages[-1] = with_activation(stages[-1], name, part)
@@ -235,11 +235,11 @@ def forward(model: Model, x: Array) -> dict[str, Array]:
 
 
 def normalised(model: Model, x: Array, part: float = 0.999) -> Model:
-    """Scale the rates of a converted model to 0..1, as spikes of code `rate` need.
+    """The converted model with rates scaled to 0..1, which spike code `rate` needs.
 
     With scale k_l the `part` quantile of the rates of layer l over samples x, W_l becomes
-    W_l k_(l-1) / k_l and b_l becomes b_l / k_l. Larger rates are clipped. The output's drive,
-    from which answers are read, is its old one over its scale.
+    W_l k_(l-1) / k_l and b_l becomes b_l / k_l (Rueckauer et al. 2017). Larger rates are clipped.
+    The drive of the output, which gives the class, is divided by k of the output.
     """
     states, before = forward(model, x), 1.0
     layers, params = [model.network.input], dict[str, Array]()

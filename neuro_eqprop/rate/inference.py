@@ -13,7 +13,7 @@ from neuro_eqprop.deadlines import check as check_deadline
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
+from neuro_eqprop.solve import Equilibrium, GaussSeidel, SolveStatus, Stop, solve
 
 SETTLED = Stop(1e-6, 1000)
 """Default stopping rule of inference."""
@@ -41,6 +41,15 @@ class Inference:
         return np.asarray(self.drive.argmax(axis=1))
 
 
+def settle(
+    ops: Ops, network: Network, params: Mapping[str, Values], x: Array, stop: Stop, damping: float
+) -> tuple[Equilibrium, Array]:
+    """The free equilibrium of the samples x, and the drive of the output there."""
+    free = field(ops, network, params, ops.from_numpy(x))
+    settled = solve(free, free.zero_state(), GaussSeidel(damping=damping), stop)
+    return settled, ops.to_numpy(free.drive(network.output.name, settled.state))
+
+
 def infer(
     ops: Ops,
     network: Network,
@@ -49,10 +58,8 @@ def infer(
     stop: Stop = SETTLED,
     damping: float = 1.0,
 ) -> Inference:
-    """Settle the samples x (samples, features) without a nudge."""
-    free = field(ops, network, params, ops.from_numpy(x))
-    settled = solve(free, free.zero_state(), GaussSeidel(damping=damping), stop)
-    drive = ops.to_numpy(free.drive(network.output.name, settled.state))
+    """The free equilibrium of the samples x (samples, features)."""
+    settled, drive = settle(ops, network, params, x, stop, damping)
     state = {name: ops.to_numpy(rates) for name, rates in settled.state.items()}
     if network.cost is Cost.CROSS_ENTROPY:
         state[network.output.name] = drive  # a readout: its prediction, not the error it feeds back
@@ -80,9 +87,9 @@ def infer_in_chunks(
         return parts[0]
     statuses = {part.status for part in parts}
     worst = next(
-        o
-        for o in (SolveStatus.NOT_FINITE, SolveStatus.OUT_OF_STEPS, SolveStatus.CONVERGED)
-        if o in statuses
+        status
+        for status in (SolveStatus.NOT_FINITE, SolveStatus.OUT_OF_STEPS, SolveStatus.CONVERGED)
+        if status in statuses
     )
     return Inference(
         {name: np.concatenate([part.state[name] for part in parts]) for name in parts[0].state},
@@ -117,22 +124,20 @@ def score(
 ) -> Score:
     """Evaluate all samples of a split, at most a thousand at a time.
 
-    Only the drive of the output leaves the device; the states of large networks are settled in
-    parts that fit the cache of a processor.
+    Only the drive of the output leaves the device. Large networks settle fewer samples at a time,
+    so that their states fit the cache of a processor.
     """
     counts = np.zeros((network.output.size, network.output.size), dtype=np.int64)
     converged = 0
     for part in split.parts(samples_at_once(network)):
-        free = field(ops, network, params, ops.from_numpy(part.x))
-        settled = solve(free, free.zero_state(), GaussSeidel(damping=damping), stop)
-        drive = ops.to_numpy(free.drive(network.output.name, settled.state))
+        settled, drive = settle(ops, network, params, part.x, stop, damping)
         np.add.at(counts, (part.y, drive.argmax(axis=1)), 1)
         converged += int((settled.residual <= (stop.tolerance or np.inf)).sum())
     return Score(counts, converged / len(split))
 
 
 RATES_AT_ONCE = 1 << 22
-"""Rates of a part of the samples that are settled together."""
+"""Largest number of rates, over all samples, that settle together."""
 
 
 def samples_at_once(network: Network) -> int:

@@ -20,8 +20,8 @@ MARGIN = 1e-6
 """Relative margin that keeps a norm below its bound after rounding."""
 
 ITERATIONS = 8
-"""Power iterations of attention each time: with fewer, its norm exceeds the bound for a while at
-the start of a training, in which tokens settle slowly and little is learned."""
+"""Power iterations per projection of attention. With fewer, its norm exceeds the bound early in
+training; tokens then settle slowly and little is learned."""
 
 
 def norms(ops: Ops, network: Network, params: Mapping[str, Values]) -> dict[str, float]:
@@ -45,7 +45,7 @@ def project_exactly(ops: Ops, network: Network, params: Mapping[str, Values]) ->
 def exact_factor(
     ops: Ops, network: Network, connection: Connection, weight: Values
 ) -> Values | None:
-    """The factor that scales a weight back onto its bound; None if it does not exceed it."""
+    """The factor that scales a weight down to its bound; None if the weight is within it."""
     norms = connection.operator.spectral_norms(ops, weight, network[connection.source].shape)
     bound = connection.bound or np.inf
     factors = [min(1.0, bound * (1 - MARGIN) / norm) for norm in norms if norm > 0.0]
@@ -82,7 +82,7 @@ def bound_factors(
         if c.operator.linear:
             norm, vectors[c.name] = power_iteration_step(c.operator, ops, weight, vectors[c.name])
         else:
-            norm, vectors[c.name] = power_iterations_of_each(weight, vectors[c.name])
+            norm, vectors[c.name] = batched_power_iterations(weight, vectors[c.name])
         most = c.bound * (1 - MARGIN)
         factors[c.name] = most / norm.clip(min=most)
     return factors
@@ -93,7 +93,7 @@ def is_iterated(connection: Connection) -> bool:
     return connection.operator.linear or isinstance(connection.operator, Attention)
 
 
-def power_iterations_of_each(matrices: Values, v: Values) -> tuple[Values, Values]:
+def batched_power_iterations(matrices: Values, v: Values) -> tuple[Values, Values]:
     """|A v| and A^T A v for each matrix A of a stack and its column v, after `ITERATIONS`."""
     norm = None
     for _ in range(ITERATIONS):

@@ -25,7 +25,7 @@ MIXED = Anderson(PLAIN, depth=6)
 """Solver of the adjoint. Plain iteration would be too slow where the eigenvalues of J come near
 one, and diverge where one lies below minus one."""
 ALL = "all layers"
-"""The name of the flat state, the rates of all layers side by side."""
+"""Key of the flat state: the rates of all layers, concatenated."""
 
 
 class EquilibriumLayer(nn.Module):
@@ -122,8 +122,9 @@ class EquilibriumLayer(nn.Module):
         return params
 
     def attached(self, at: Field, free: Field, state: State) -> State:
-        """The equilibrium with a gradient: one application of f, whose incoming gradient is
-        replaced by the solution of the adjoint equation.
+        """The equilibrium, attached to the graph by one application of f.
+
+        A hook replaces the gradient that arrives there by the solution of the adjoint equation.
         """
         names = list(state)
         shapes = {name: state[name].shape for name in names}

@@ -1,4 +1,4 @@
-"""Single torch layers as connections; a layer without an equivalent is refused by its name."""
+"""Single torch layers as operators; a layer without an equivalent raises ForeignError."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ KNOWN = (
 POOLS = ("AvgPool2d", "AdaptiveAvgPool2d")
 NORMS = ("BatchNorm1d", "BatchNorm2d")
 REASONS = {
-    "MaxPool2d": "the largest of a square is not linear, which no synapse computes; use AvgPool2d",
-    "LayerNorm": "it divides by the deviation of its input, which no synapse computes",
-    "MultiheadAttention": "it multiplies its inputs with each other, which no synapse computes",
+    "MaxPool2d": "max pooling is not linear, so synapses cannot compute it; use AvgPool2d",
+    "LayerNorm": "it divides by the standard deviation of its input, which synapses cannot compute",
+    "MultiheadAttention": "it multiplies its inputs with each other, which synapses cannot compute",
 }
 
 
@@ -45,8 +45,8 @@ def numbers(name: str, part: Any, which: str) -> Array:  # noqa: ANN401
     return found
 
 
-def one(name: str, part: Any, which: str) -> int:  # noqa: ANN401
-    """A setting that must be equal for height and width."""
+def equal_sides(name: str, part: Any, which: str) -> int:  # noqa: ANN401
+    """The value of an attribute that must be equal for height and width."""
     value = getattr(part, which)
     sides = value if isinstance(value, tuple) else (value, value)
     if len(set(sides)) != 1 or sides[0] is None:
@@ -67,12 +67,16 @@ def convolution(
     if len(shape) != 3:
         reason = f"it is given {shape}, not (channels, height, width)"
         raise refused(name, "Conv2d", reason)
-    weight = full_kernels(part, numbers(name, part, "weight"), one(name, part, "dilation"))
-    one(name, part, "kernel_size")
+    weight = full_kernels(part, numbers(name, part, "weight"), equal_sides(name, part, "dilation"))
+    equal_sides(name, part, "kernel_size")
     if weight.shape[1] != shape[0]:
         reason = f"it takes {weight.shape[1]} channels and is given {shape[0]}"
         raise refused(name, "Conv2d", reason)
-    kernel, step, margin = weight.shape[2], one(name, part, "stride"), margin_of(name, part)
+    kernel, step, margin = (
+        weight.shape[2],
+        equal_sides(name, part, "stride"),
+        padding_of(name, part),
+    )
     sides = tuple((n + 2 * margin - kernel) // step + 1 for n in shape[1:])
     if min(sides) < 1:
         reason = f"its kernels of {kernel} leave nothing of images {shape[1:]}"
@@ -80,15 +84,19 @@ def convolution(
     return Conv2d(kernel, margin, step), weight, (len(weight), *sides)
 
 
-def margin_of(name: str, part: Any) -> int:  # noqa: ANN401
+def padding_of(name: str, part: Any) -> int:  # noqa: ANN401
     """The padding of an image with zeros."""
     if part.padding == "same":
-        kernel = one(name, part, "dilation") * (one(name, part, "kernel_size") - 1) + 1
+        kernel = (
+            equal_sides(name, part, "dilation") * (equal_sides(name, part, "kernel_size") - 1) + 1
+        )
         if kernel % 2 == 0:
-            raise refused(name, "Conv2d", f"padding 'same' of kernels of {kernel} is lopsided")
+            raise refused(
+                name, "Conv2d", f"padding 'same' with a kernel of {kernel} is not symmetric"
+            )
         margin = kernel // 2
     else:
-        margin = 0 if part.padding == "valid" else one(name, part, "padding")
+        margin = 0 if part.padding == "valid" else equal_sides(name, part, "padding")
     if margin and part.padding_mode != "zeros":
         raise refused(name, "Conv2d", f"its padding mode is {part.padding_mode!r}, not 'zeros'")
     return margin
@@ -105,7 +113,7 @@ def full_kernels(part: Any, weight: Array, dilation: int) -> Array:  # noqa: ANN
     return found
 
 
-def folded(
+def fold_batch_norm(
     name: str,
     part: Any,  # noqa: ANN401
     weight: Array,
@@ -133,21 +141,21 @@ def flattened(name: str, part: Any, shape: Shape) -> Shape:  # noqa: ANN401
     return (prod(shape),)
 
 
-def square_of_means(name: str, part: Any, shape: Shape) -> int:  # noqa: ANN401
-    """The side of the squares that a pooling takes the means of."""
+def pooling_size(name: str, part: Any, shape: Shape) -> int:  # noqa: ANN401
+    """The side of the squares that a pooling layer averages over."""
     kind = type(part).__name__
     if len(shape) != 3:
         raise refused(name, kind, f"it is given {shape}, not (channels, height, width)")
     if kind == "AvgPool2d":
-        size = one(name, part, "kernel_size")
-        if one(name, part, "stride") != size or one(name, part, "padding"):
+        size = equal_sides(name, part, "kernel_size")
+        if equal_sides(name, part, "stride") != size or equal_sides(name, part, "padding"):
             raise refused(name, kind, "its squares overlap or leave gaps; use stride = kernel_size")
         if part.divisor_override not in (None, size * size):
-            raise refused(name, kind, f"it divides by {part.divisor_override}, so makes no means")
+            raise refused(name, kind, f"it divides by {part.divisor_override}, which is not a mean")
     else:
-        size = max(1, shape[1] // one(name, part, "output_size"))
-        if (shape[1] // size, shape[2] // size) != (one(name, part, "output_size"),) * 2:
-            raise refused(name, kind, f"it makes no equal squares of images {shape[1:]}")
+        size = max(1, shape[1] // equal_sides(name, part, "output_size"))
+        if (shape[1] // size, shape[2] // size) != (equal_sides(name, part, "output_size"),) * 2:
+            raise refused(name, kind, f"it cannot divide images {shape[1:]} into equal squares")
     if shape[1] % size or shape[2] % size:
         raise refused(name, kind, f"images {shape[1:]} cannot be divided into squares of {size}")
     return size

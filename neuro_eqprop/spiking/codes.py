@@ -1,8 +1,8 @@
 """Spike codes: how the rates of a layer become spikes.
 
-A `Code` states all its facts: defaults, the neuron it uses, the phases it learns with. The rest of
-the package derives help texts, refusals and tables from it. Another package adds a code with an
-entry point in the group `neuro_eqprop.codes` that names a `Code`.
+A `Code` holds its defaults, its neuron and its learning phases. Help texts, error messages and
+tables are derived from it. Another package can add a code with an entry point in the group
+`neuro_eqprop.codes` that names a `Code`.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ class Code:
     Parameters
     ----------
     name
-        As in `--code`.
+        Its name in `--code`.
     summary
         One line for help texts and tables.
     steps
         Default number of steps of a free phase.
     tail
-        The last part of a phase over which rates are averaged, in (0, 1].
+        Fraction of a phase, at its end, over which rates are averaged, in (0, 1].
     neuron
-        The neuron of a layer; it raises `LoweringError` for an activation it cannot render.
+        Returns the neuron of a layer; raises `LoweringError` for an unsupported activation.
     signed
         Whether a layer whose rates can be negative becomes two populations, plus and minus.
     accumulates
-        Whether a neuron sums up all messages since the start of the sample. If so the input is
-        sent once, and may have any value; if not it is sent in every step, as a rate in 0..1.
+        Whether a neuron sums all messages since the start of the sample. If so, the input is sent
+        once and may have any value; if not, it is sent in every step, as a rate in 0..1.
     learning
-        The phases of learning on a chip; None if no synapse has a trace of these rates.
+        The phases of learning on a chip; None if synapses have no trace of these rates.
 
     """
 
@@ -88,8 +88,8 @@ class Coding:
     damping: float = 0.75
     """Step of a graded unit towards its activation, in (0, 1].
 
-    With half of this value a unit sends half as many messages again before it settles; at 1 it
-    sends fewest, but strongly coupled layers oscillate.
+    At half this value, a unit sends 1.5 times as many messages before it settles. At 1 it sends
+    fewest, but strongly coupled layers oscillate.
     """
     pace: float = 0.5
     """Step of a predictive unit towards its activation, in (0, 1]."""
@@ -98,11 +98,11 @@ class Coding:
     calming: float = 0.75
     """A unit with random spikes takes a step of size t^-calming in step t."""
     seed: int = 0
-    """Of random spikes."""
+    """Seed of random spikes."""
 
     @property
     def tail(self) -> float:
-        """The last part of a phase over which rates are averaged."""
+        """Fraction of a phase, at its end, over which rates are averaged."""
         return self.code.tail
 
     def neuron(self, layer: Layer) -> Neuron:
@@ -110,7 +110,7 @@ class Coding:
         return self.code.neuron(layer, self)
 
     def constants(self) -> dict[str, str | float | int]:
-        """The code's name and the constants, as JSON has them."""
+        """The name of the code and the constants, as JSON values."""
         return {
             each.name: getattr(self, each.name) if each.name != "code" else self.code.name
             for each in fields(self)
@@ -118,7 +118,7 @@ class Coding:
 
 
 def integrator(layer: Layer, coding: Coding) -> Spiking:
-    """An integrate-and-fire neuron that fires at its drive: clips of 0..1, signed ones of -1..1."""
+    """An integrate-and-fire neuron whose firing rate is its drive, clipped to 0..1."""
     rate, code = layer.activation, coding.code
     ranges = [(0.0, 1.0), (-1.0, 1.0)] if code.signed else [(0.0, 1.0)]
     if rate.curve is not ActivationKind.CLIP or (rate.low, rate.high) not in ranges:
@@ -129,12 +129,12 @@ def integrator(layer: Layer, coding: Coding) -> Spiking:
             "code 'graded' ('paired' for hard_tanh), or train with activation and output "
             f"{HARD_SIGMOID.name}"
         )
-    # A ceiling at the threshold would cost a unit that fires almost always some of its spikes.
+    # With a ceiling at the threshold, a unit that fires in almost every step would lose spikes.
     return Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
 
 
 def sigma_delta(layer: Layer, coding: Coding) -> Graded:
-    """A unit that sends the changes of its rate."""
+    """A sigma-delta unit, which sends the changes of its rate."""
     if not FUNCTIONS[layer.activation.curve].graded:
         computed = ", ".join(kind.value for kind, each in FUNCTIONS.items() if each.graded)
         raise LoweringError(
@@ -145,7 +145,7 @@ def sigma_delta(layer: Layer, coding: Coding) -> Graded:
 
 
 def predictive(layer: Layer, coding: Coding) -> Spiking:
-    """A neuron whose spikes encode changes of its rate, with a gain of t^-fading."""
+    """A neuron whose spikes encode changes of its rate, with gain t^-fading (O'Connor 2019)."""
     gain, step = DecreasingGain(1.0, coding.fading), DecreasingGain(coding.pace, 0.0)
     return replace(integrator(layer, coding), follow=RateTracking(layer.activation, gain, step))
 
@@ -204,7 +204,7 @@ CODES = Registry(
     },
     "neuro_eqprop.codes",
 )
-"""All codes by name, with those of other packages."""
+"""All codes by name, including those of other packages."""
 
 
 def find_code(code: str | Code) -> Code:

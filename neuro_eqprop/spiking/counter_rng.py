@@ -21,7 +21,9 @@ def mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def uniform(seed: int, t: int, shape: tuple[int, int]) -> Array:
     """Uniform random numbers in [0, 1) at step t, for each sample and unit of `shape`.
 
-    mix(mix(mix(seed) + stride sample + stride) + stride t) + stride unit, mixed, its first 53 bits.
+    They are the upper 53 bits of the hash
+
+        mix(mix(mix(mix(seed) + stride (sample + 1)) + stride t) + stride unit)
     """
     stride = np.uint64(STRIDE)
     samples, units = (np.arange(n, dtype=np.uint64) for n in shape)

@@ -1,4 +1,4 @@
-"""The integers of a network in fixed point, and the operations of its step on them."""
+"""Fixed-point arithmetic of the step, and the integers of a network in fixed point."""
 
 from __future__ import annotations
 
@@ -63,23 +63,23 @@ def divide(x: Ints, shift: int) -> Ints:
 def nearest(values: Array, unit: float) -> Ints:
     """Values as the nearest multiples of the unit, ties to even, clipped to +-2^40.
 
-    Larger ones saturate a voltage of 24 bits all the same, and their sums and products would not
-    be exact in every simulator.
+    Larger values would saturate a 24-bit voltage, too, but their sums and products would not be
+    exact in every simulator.
     """
     return np.asarray(np.clip(np.rint(values / unit), -UNREACHED, UNREACHED), dtype=np.int64)
 
 
 def as_integers(values: Array, unit: float, what: str) -> Ints:
-    """Values as integer multiples of the unit; raises an error for other values."""
+    """Values as integers in units of `unit`; raises an error for other values."""
     check_multiples(values, unit, what)
     return np.asarray(values / unit).astype(np.int64)
 
 
 def check_multiples(values: Array, unit: float, what: str) -> None:
-    """Raise an error for values that are no integer multiples of the unit."""
+    """Raise an error if a value is not an integer multiple of the unit."""
     found = np.asarray(values / unit)
     if not (np.abs(found) < 2.0**53).all() or not (found == np.rint(found)).all():
-        raise ValueError(f"{what} is no multiple of {unit}; quantise the entire network")
+        raise ValueError(f"{what} is not a multiple of {unit}; quantise the entire network")
 
 
 def limit_as_integer(limit: float, unit: float, what: str) -> int:
@@ -90,14 +90,14 @@ def limit_as_integer(limit: float, unit: float, what: str) -> int:
 
 
 def bits_of(*values: int) -> int:
-    """Bits of the largest absolute value and a sign, at most STATE_BITS."""
+    """Bits of the largest absolute value, including the sign; at most STATE_BITS."""
     largest = max(abs(value) for value in values)
     return min(largest, TOP - 1).bit_length() + 1
 
 
 @dataclass(frozen=True, slots=True)
 class SpikingIntegers:
-    """A spiking population; threshold, floor and ceiling are in 1/64 of the unit."""
+    """A spiking population in integers; threshold, floor and ceiling count unit / 64."""
 
     unit: float
     bias: Ints
@@ -121,7 +121,7 @@ class SpikingIntegers:
 
 @dataclass(frozen=True, slots=True)
 class GradedIntegers:
-    """A graded population; theta is 2^shift units."""
+    """A graded population in integers; theta is 2^shift units."""
 
     unit: float
     bias: Ints
@@ -161,7 +161,7 @@ def unit_of(network: SpikingNetwork, name: str) -> float:
 
 
 def integers(network: SpikingNetwork, population: Population) -> SpikingIntegers | GradedIntegers:
-    """A population in integers; raises an error for values that are no multiples of its unit."""
+    """A population in integers; raises an error if a value is not a multiple of its unit."""
     name, unit, neuron = population.name, unit_of(network, population.name), population.neuron
     bias = as_integers(population.bias, unit, f"a bias of {name!r}")
     if isinstance(neuron, Graded):
@@ -198,9 +198,9 @@ def graded(neuron: Graded, unit: float, *, name: str, bias: Ints) -> GradedInteg
 
 
 def integer_synapses(network: SpikingNetwork, projection: Projection) -> Synapses:
-    """The synapses of a projection in integers of its target, per spike or per theta.
+    """The synapses of a projection, with weights per spike or theta in units of the target.
 
-    The values are float64; sums of messages stay below 2^52, so that they are exact.
+    The integers are stored as float64. Sums over messages stay below 2^52 and are exact.
     """
     source, name = network[projection.source].neuron, projection.name
     theta = source.theta if isinstance(source, Graded) else 1.0
@@ -211,7 +211,7 @@ def integer_synapses(network: SpikingNetwork, projection: Projection) -> Synapse
     if isinstance(source, Graded):
         sent = 2 * TOP * unit_of(network, projection.source) / theta
     if float(absolute_row_sums(found).max(initial=0.0)) * sent >= 2.0**52:
-        raise ValueError(f"the weights of {name!r} are too large to be added up in 53 bits")
+        raise ValueError(f"the weights of {name!r} are too large for exact sums in 53 bits")
     return found
 
 

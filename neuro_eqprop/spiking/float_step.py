@@ -29,7 +29,7 @@ class FloatState:
     drive: Array
     message: Array
     t: int = 0
-    """Steps done, counted by a population that tracks a rate."""
+    """Steps done; counted only by a population that tracks a rate."""
 
 
 def rest(population: Population, shape: Shape) -> FloatState:
@@ -60,7 +60,7 @@ def step_tracking(
     *,
     outside: Array,
 ) -> None:
-    """One step of a spiking population that tracks a rate; `sent` is that rate."""
+    """One step of a spiking population that tracks a rate, which is also stored as `sent`."""
     before = follow.gain.at(state.t) if state.t else 1.0
     state.t += 1
     gain, step = follow.gain.at(state.t), follow.step.at(state.t)

@@ -1,14 +1,14 @@
 """Input codings: how data enter a spiking network.
 
     current  the host computes the current W x; its multiplications are counted as host work
-    graded   an input unit sends theta round(x / theta) in its first step, and then nothing; its
-             targets sum up their messages, as units of code `graded` do. Their biases arrive with
-             the input, as the weights of one more unit that sends 1 once: without input they need
-             not send anything
-    rate     an input unit fires at the rate x, as a unit of the network's code does
+    graded   an input unit sends theta round(x / theta) in its first step and nothing later; its
+             targets sum their messages, as units of code `graded` do. Biases arrive with the
+             input, as the weights of one more unit that sends 1 once, so that units send nothing
+             before their input arrives
+    rate     an input unit fires at the rate x, like a unit of the network's code
 
 With `graded` and `rate` the input layer is a population, whose spikes and synaptic operations are
-counted like all others. Another package adds an input coding with an entry point in the group
+counted like all others. Another package can add an input coding with an entry point in the group
 `neuro_eqprop.input_codings` that names an `InputCoding`.
 """
 
@@ -41,7 +41,7 @@ from neuro_eqprop.spiking.lower import (
 ON = "on"
 """The population of the unit that sends the biases."""
 THETA = 2.0**-8
-"""Theta of graded input: the error of an 8-bit pixel is below 1/500."""
+"""Theta of graded input; the error of a pixel is at most 1/512."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class InputCoding:
     Parameters
     ----------
     name
-        As in `--input`.
+        Its name in `--input`.
     summary
         A short phrase for help texts and tables.
     neuron
@@ -61,7 +61,7 @@ class InputCoding:
     accumulates
         The value of `Code.accumulates` that the code of the network must have; None for any.
     sends_biases
-        Whether biases are weights of one more unit that sends once, with the input.
+        Whether biases are the weights of one more unit, which sends once, with the input.
 
     """
 
@@ -119,7 +119,7 @@ INPUT_CODINGS = Registry(
     {each.name: f"{__name__}:{each.name.upper()}" for each in (CURRENT, GRADED, RATE)},
     "neuro_eqprop.input_codings",
 )
-"""All input codings by name, with those of other packages."""
+"""All input codings by name, including those of other packages."""
 
 
 def find_input_coding(coding: str | InputCoding) -> InputCoding:
@@ -128,7 +128,7 @@ def find_input_coding(coding: str | InputCoding) -> InputCoding:
 
 
 def check_input(entry: InputCoding, code: Code) -> None:
-    """Raise an error for an input coding that the code cannot decode."""
+    """Raise an error if units of the code cannot decode the input coding."""
     if entry.accumulates in (None, code.accumulates):
         return
     fitting = [
@@ -139,7 +139,7 @@ def check_input(entry: InputCoding, code: Code) -> None:
     reason = (
         f"is sent once, and units of code {code.name!r} forget it after one step"
         if entry.accumulates
-        else f"is sent in every step, and units of code {code.name!r} add up all messages"
+        else f"is sent in every step, and units of code {code.name!r} sum all messages"
     )
     raise LoweringError(
         f"input coding {entry.name!r} {reason}; use input coding {' or '.join(fitting)}, "
@@ -175,12 +175,12 @@ def with_input(
 
 
 def outer(network: Network) -> frozenset[str]:
-    """The populations that carry the input and are no layers of the network."""
+    """The populations of the input, which are not moving layers of the network."""
     return frozenset({network.input.name, ON})
 
 
 def send_biases(network: Network, made: SpikingNetwork) -> SpikingNetwork:
-    """Biases as weights of a unit that sends 1 once; each arrives when the first input can."""
+    """The network with biases as weights of a unit that sends 1 once, along with the input."""
     if any(layer.name == ON for layer in network.layers):
         raise LoweringError(f"a layer is called {ON!r}, as is the unit that sends the biases")
     depth = depths(network)
@@ -197,7 +197,7 @@ def send_biases(network: Network, made: SpikingNetwork) -> SpikingNetwork:
 
 
 def depths(network: Network) -> dict[str, int]:
-    """For each layer the input reaches, the least number of connections from the input to it."""
+    """Length of the shortest path of connections from the input to each layer it reaches."""
     found, edge = {network.input.name: 0}, {network.input.name}
     while edge:
         ahead = {c.target for c in network.connections if c.source in edge} - set(found)
@@ -224,9 +224,9 @@ def encode_input(
 
 
 def steps_needed(network: Network, coding: Coding, entry: InputCoding) -> int:
-    """The least steps of a phase whose window begins after input reached the output and came back.
+    """Least steps of a phase whose window begins after feedback from the output has arrived.
 
-    Messages take one step per connection.
+    A message takes one step per connection.
     """
     depth = depths(network)[network.output.name]
     way = 2 * depth - 1 + (entry.neuron is not None)

@@ -1,10 +1,10 @@
 """The spiking network, and the definition of its time step.
 
 Every simulator in `neuro_eqprop.backends` runs exactly this step. A sample starts from the resting
-state: v is half the threshold, all other variables are zero, no message is in flight. With beta
-that of the phase of step t, for each population in this order:
+state: v is half the threshold, all other variables are zero, and no message is in flight. In step
+t, with the beta of its phase, each population computes in this order:
 
-A spiking population (`Spiking`), s being 0 or 1:
+Spiking population (`Spiking`), with spikes s in {0, 1}:
 
     arriving  a = a_one + beta a_beta                a_one sums weight @ s[t - delay] over the
                                                      projections of gain one, a_beta of gain beta
@@ -15,8 +15,9 @@ A spiking population (`Spiking`), s being 0 or 1:
     reset     v = v - threshold, or v = 0            where s
     limits    v = min(max(v, floor), ceiling)
 
-With `RateTracking`, a neuron tracks a rate x that its spikes encode. With lambda and eps those of
-step t, t = 1, 2, ... in a sample, and lambda' that of the step before (1 in the first):
+Spiking population with `RateTracking`, whose spikes encode a rate x (O'Connor, Gavves & Welling
+2019). lambda and eps are those of step t = 1, 2, ... of a sample, lambda' is lambda of the previous
+step (1 in the first):
 
     current   u = (1 - lambda') u + lambda' a
     drive     d as above
@@ -24,7 +25,7 @@ step t, t = 1, 2, ... in a sample, and lambda' that of the step before (1 in the
     voltage   v = (1 - voltage_decay) v + (y - (1 - lambda) x) / lambda, then x = y
     spike     as above; if there is a seed, instead s = x > random(seed, sample, t, unit)
 
-A graded population (`Graded`), which sends only what changed, in multiples of theta:
+Graded population (`Graded`), which sends only changes of its state, in multiples of theta:
 
     sums      g_one  = g_one  + a_one
               g_beta = g_beta + a_beta
@@ -33,21 +34,21 @@ A graded population (`Graded`), which sends only what changed, in multiples of t
     message   q = theta round((x - sent) / theta)    ties to even; nothing is sent where q = 0
               sent = sent + q
 
-The brackets are the order of the additions: with weights on a dyadic grid the sums over spikes
-are exact in any order, and everything else is computed unit by unit, so that spikes can be compared
-bit by bit. A gain of beta is that of the step in which the spike arrives.
+Brackets give the order of additions. With weights on a dyadic grid, sums over spikes are exact in
+any order. Everything else is computed unit by unit, so that spikes can be compared bit by bit. A
+gain of beta uses the beta of the step in which the spike arrives.
 
-A network that is `fixed` runs in integers. A population counts in its unit e, a power of two:
-its W is the integer weight (source theta) / e, where a spiking source has theta 1, and
-threshold, floor, ceiling, bias, low, high and theta are given here in multiples of e; current and
-pull are rounded to the nearest multiple, ties to even. With
+A network that is `fixed` runs in integers. The values of a population are multiples of its unit e,
+a power of two: W is the integer weight (source theta) / e, where a spiking source has theta 1.
+Threshold, floor, ceiling, bias, low, high and theta are multiples of e; current and pull are
+rounded to the nearest multiple, ties to even. With
 
     k(r) = round(4096 r)                             for a decay, a damping or a beta
-    x * r = x k(r) / 4096, cut to an integer towards zero
+    x * r = x k(r) / 4096, truncated towards zero
     wrap(x) = x + n 2^24, so that -2^23 < wrap(x) <= 2^23
     saturate(x) = min(max(x, 1 - 2^23), 2^23 - 1)
 
-the step of a spiking population is, v starting at 32 threshold,
+the step of a spiking population, whose v starts at 32 threshold, is
 
     a = a_one + a_beta * beta
     u = wrap(u * (1 - current_decay) + 64 a)
@@ -57,17 +58,17 @@ the step of a spiking population is, v starting at 32 threshold,
     v = v - 64 threshold, or v = 0                   where s
     v = min(max(v, 64 floor), 64 ceiling)
 
-and that of a graded one, which sends integers q of theta,
+and the step of a graded population, whose messages q are integer multiples of theta, is
 
     g_one = wrap(g_one + a_one), g_beta = wrap(g_beta + a_beta)
     d = (g_one + g_beta * beta) + (bias + current + pull * beta)
-    x = saturate(x + (activation(d) - x) * damping)  tanh: the nearest integer of e
+    x = saturate(x + (activation(d) - x) * damping)  tanh: nearest multiple of e
     q = round((x - sent) / theta)
     sent = sent + q theta
 
-Wraps and saturations that change a value are counted. Inputs and outputs of a run are floats, as
-without fixed point: d and v are returned times e / 64, d and x of a graded population times e, a
-message as q theta.
+Wraps and saturations that change a value are counted. Inputs and outputs of a run are floats, as in
+floating point: d and v are returned times e / 64, d and x of a graded population times e, and
+messages as q theta.
 """
 
 from __future__ import annotations
@@ -101,25 +102,26 @@ class Gain(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DecreasingGain:
-    """A gain that decreases with the steps t = 1, 2, ... of a sample: first / t^power."""
+    """A gain that decreases with the step t = 1, 2, ... of a sample: first / t^power."""
 
     first: float
     power: float
 
     def __post_init__(self) -> None:
         if not (0.0 < self.first <= 1.0 and 0.0 <= self.power < np.inf):
-            raise ValueError(f"{self} does not fall from a number in (0, 1]")
+            raise ValueError(f"{self} needs `first` in (0, 1] and a finite `power` >= 0")
 
     def at(self, t: int) -> float:
-        """Its value at step t."""
+        """The gain at step t."""
         return float(self.first / t**self.power)
 
 
 @dataclass(frozen=True, slots=True)
 class RateTracking:
-    """How a spiking population keeps a rate: eps is its `step`, lambda the `gain` of a spike.
+    """How a spiking population tracks a rate: `step` is eps, `gain` of a spike is lambda.
 
-    With a seed spikes are drawn at random, else they are the predictive code of the rate.
+    With a seed, spikes are drawn at random; otherwise they are the predictive code of the rate
+    (O'Connor, Gavves & Welling 2019).
     """
 
     activation: Activation
@@ -130,7 +132,7 @@ class RateTracking:
 
 @dataclass(frozen=True, slots=True)
 class Spiking:
-    """A leaky integrator with binary spikes; decays are per step, 0 keeps all and 1 nothing."""
+    """A leaky integrate-and-fire neuron; a decay is the fraction lost per step."""
 
     current_decay: float
     voltage_decay: float
@@ -147,12 +149,14 @@ class Spiking:
         if not 0.0 < self.threshold < np.inf:
             raise ValueError(f"a threshold must be above zero and finite, not {self.threshold}")
         if not self.floor <= self.threshold / 2 <= self.ceiling:
-            raise ValueError("the rest at half the threshold must lie between floor and ceiling")
+            raise ValueError(
+                "the resting voltage, half the threshold, must lie between floor and ceiling"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A sigma-delta unit: a state that follows the activation, and messages of its changes."""
+    """A sigma-delta unit: its state follows the activation, and it sends the changes."""
 
     activation: Activation
     theta: float
@@ -240,12 +244,12 @@ class Projection:
 
     @property
     def weight(self) -> Array:
-        """The weights as a matrix with a row for each target neuron, written out if need be."""
+        """The weights as a dense matrix (target neurons, source neurons)."""
         return self.synapses.dense()
 
     @property
     def name(self) -> str:
-        """Its name: source->target."""
+        """The name of the projection: source->target."""
         return f"{self.source}->{self.target}"
 
     @property
@@ -256,7 +260,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class FixedPoint:
-    """Fixed-point format of a network: by population, the value of one integer step."""
+    """Fixed-point format of a network: the value of one integer step of each population."""
 
     units: Mapping[str, float]
 
@@ -268,9 +272,9 @@ class FixedPoint:
 
 @dataclass(frozen=True, slots=True)
 class SpikingNetwork:
-    """Populations and projections on a clock of `dt` seconds a step; `output` is read out.
+    """Populations and projections with a time step of `dt` seconds; `output` is read out.
 
-    `Model.to_spiking` makes one; it runs on every simulator.
+    `Model.to_spiking` returns one; every simulator can run it.
 
     Examples
     --------
@@ -292,13 +296,13 @@ class SpikingNetwork:
         if len(set(names)) != len(names):
             raise ValueError(f"two populations share a name in {names}")
         if self.output not in names:
-            raise ValueError(f"the output {self.output!r} is none of the populations {names}")
+            raise ValueError(f"the output {self.output!r} is not one of the populations {names}")
         if not 0.0 < self.dt < np.inf:
             raise ValueError(f"dt must be above zero and finite, not {self.dt}")
         if self.fixed is not None and set(self.fixed.units) != set(names):
             raise ValueError(f"units of {sorted(self.fixed.units)} are not those of {names}")
         if self.fixed is not None and any(follow_of(p.neuron) for p in self.populations):
-            raise ValueError("populations that track a rate have no step in integers")
+            raise ValueError("tracking a rate is not defined in integers")
         for projection in self.projections:
             for end in (projection.source, projection.target):
                 if end not in names:
@@ -316,12 +320,12 @@ class SpikingNetwork:
         raise UnknownNameError("population", name, [each.name for each in self.populations])
 
     def into(self, target: str, gain: Gain) -> tuple[Projection, ...]:
-        """The projections that arrive at `target` with that gain."""
+        """The projections onto `target` with that gain."""
         return tuple(p for p in self.projections if p.target == target and p.gain is gain)
 
     @property
     def digest(self) -> str:
-        """A hash of the whole description."""
+        """SHA-256 hash of the network, its weights included."""
         parts = hashlib.sha256(f"{self.dt!r} {self.output}".encode())
         for population in self.populations:
             parts.update(f"{population.name} {hashed_text(population.neuron)}".encode())
@@ -336,7 +340,7 @@ class SpikingNetwork:
 
 
 def expanded(network: SpikingNetwork) -> SpikingNetwork:
-    """The same network with every projection written out as a matrix, for comparisons."""
+    """The same network with all projections as dense matrices, for comparisons."""
     projections = tuple(
         replace(each, synapses=DenseSynapses(each.weight)) for each in network.projections
     )
@@ -344,11 +348,11 @@ def expanded(network: SpikingNetwork) -> SpikingNetwork:
 
 
 FIRST_NAMES = {"ActivationKind.": "Curve.", "RateTracking(": "Follow(", "DecreasingGain": "Falling"}
-"""Class names as version 0.1 wrote them. Digests in existing files hash that text."""
+"""Class names of version 0.1, which the digests in existing files are hashes of."""
 
 
 def hashed_text(neuron: Neuron) -> str:
-    """The text of a neuron that goes into the digest."""
+    """The text of a neuron that is hashed in the digest."""
     text = repr(neuron)
     for name, first in FIRST_NAMES.items():
         text = text.replace(name, first)
@@ -359,7 +363,7 @@ def hashed_text(neuron: Neuron) -> str:
 class Stimulus:
     """Input of each sample: arrays (samples, neurons) by population; absent means zero.
 
-    `host_macs` is the number of multiplications per sample on the host to compute `current`.
+    `host_macs` is the number of multiplications per sample that the host needs for `current`.
     """
 
     samples: int
@@ -375,7 +379,7 @@ class Stimulus:
                 raise ValueError(f"stimulus of {name!r} holds values that are not finite")
 
     def check(self, network: SpikingNetwork) -> None:
-        """Raise an error for a stimulus that does not fit the network."""
+        """Raise an error if the stimulus does not fit the network."""
         for name, array in (*self.current.items(), *self.pull.items()):
             if array.shape[1] != network[name].size:
                 raise ValueError(f"stimulus of {name!r} has {array.shape[1]} columns")

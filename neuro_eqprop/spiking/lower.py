@@ -1,8 +1,8 @@
-"""From a rate network to a spiking network.
+"""Lowering of a rate network to a spiking network.
 
-The nudge beta (y - s) of a rate network's output becomes a pull towards y and a self-projection of
-weight -1, both with a gain of beta. Weights, biases and currents are put on a dyadic grid, so that
-sums of spikes are exact in any order and every simulator gives the same spikes.
+The nudge beta (y - s) of the output becomes a pull towards y and a self-projection with weight -1,
+both with a gain of beta. Weights, biases and currents are rounded to a dyadic grid, so that sums
+over spikes are exact in any order and every simulator produces the same spikes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SignedPopulations: TypeAlias = tuple[tuple[str, float], ...]
 
 
 def signed_populations(layer: Layer, coding: Coding) -> SignedPopulations:
-    """The populations that a layer becomes, each with the sign that its spikes have."""
+    """The populations of a layer, each with the sign of its spikes."""
     if coding.code.signed and layer.activation.low < 0:
         return ((f"{layer.name}+", 1.0), (f"{layer.name}-", -1.0))
     return ((layer.name, 1.0),)
@@ -54,7 +54,7 @@ def join(
 
 
 def rates_of(network: Network, values: Mapping[str, Array], coding: Coding) -> dict[str, Array]:
-    """By layer, what was measured by population: firing, or messages."""
+    """Values by layer (rates or messages), from values by population."""
     return {
         layer.name: np.asarray(
             sum(sign * values[name] for name, sign in signed_populations(layer, coding))
@@ -69,7 +69,7 @@ def snap(values: Array, grid: float) -> Array:
 
 
 def snapped(synapses: Synapses, grid: float) -> Synapses:
-    """The synapses with their weights at the nearest multiples of `grid`."""
+    """The synapses with weights rounded to multiples of `grid`."""
     return synapses.with_values(snap(synapses.values, grid))
 
 
@@ -80,8 +80,8 @@ def connection_synapses(
     operator, name = connection.operator, connection.name
     if isinstance(operator, Normalised | Embedding):
         raise LoweringError(
-            f"connection {name!r} normalises its input or embeds token ids, which the host does: "
-            f"feed the input as a current (input 'current')"
+            f"connection {name!r} normalises its input or embeds token ids, which only the host "
+            f"can do: feed the input as a current (input 'current')"
         )
     if isinstance(operator, TokenMean):
         raise LoweringError(
@@ -91,8 +91,8 @@ def connection_synapses(
     if not operator.linear:
         kind = type(operator).__name__.lower()
         raise LoweringError(
-            f"connection {name!r} is of kind {kind!r}, which is not linear: no synapses do what it "
-            f"does; evaluate it as a rate network"
+            f"connection {name!r} is of kind {kind!r}, which is not linear, so synapses cannot "
+            f"compute it; evaluate it as a rate network"
         )
     return operator_synapses(operator, params[name], network[connection.source].shape)
 
@@ -103,14 +103,14 @@ def spread_bias(layer: Layer, params: Mapping[str, Array]) -> Array:
 
 
 def only_reads_out(network: Network, connection: Connection) -> bool:
-    """Whether it leads to a readout without feedback in the free phase."""
+    """Whether the connection ends at a readout, which has no feedback in the free phase."""
     return network.cost is Cost.CROSS_ENTROPY and connection.target == network.output.name
 
 
 def delayed_projections(
     layer: Layer, weight: Array, operator: DelayedFeedback, coding: Coding
 ) -> list[Projection]:
-    """Projections from a layer to itself for each past state, with its delay."""
+    """Self-projections of a layer, one for each past state, with its delay."""
     ends, same = signed_populations(layer, coding), np.ones(layer.size)
     return [
         replace(projection, delay=k + 1)
@@ -124,10 +124,10 @@ def delayed_projections(
 def lower(
     network: Network, params: Mapping[str, Array], *, dt: float, coding: Coding, nudged: bool
 ) -> SpikingNetwork:
-    """The spiking network whose rates settle where the network's do.
+    """The spiking network whose rates settle to the equilibrium of the rate network.
 
-    The input layer becomes currents (`stimulate`) and is no population. With `nudged`, the network
-    has the synapses of the nudge; inference needs none.
+    The input layer becomes currents (`stimulate`), not a population. With `nudged`, the network
+    includes the synapses of the nudge, which inference does not need.
     """
     check_parameters(network, params)
     populations = tuple(
@@ -171,7 +171,7 @@ def stimulate(
     target: Array | None,
     coding: Coding,
 ) -> Stimulus:
-    """The stimulus of samples x: the current W x, computed on the host, and the pull of targets."""
+    """The stimulus of samples x: the current W x, computed on the host, and the targets."""
     current: dict[str, Array] = {}
     macs = 0
     network, operator = without_normalisation(network)
@@ -195,11 +195,11 @@ def stimulate(
 def input_current(
     network: Network, params: Mapping[str, Array], connection: Connection, x: Array
 ) -> tuple[Array, int]:
-    """W x for a connection of the input, flat, and the products that it takes for a sample."""
+    """W x of a connection from the input, flat, and its multiplications per sample."""
     if isinstance(connection.operator, Embedding):
         weight = params[connection.name]
         found = connection.operator.forward(NumpyOps(), weight, x, np.zeros(1))
-        return found.reshape(len(x), -1), 0  # a table lookup multiplies nothing
+        return found.reshape(len(x), -1), 0  # a table lookup needs no multiplication
     synapses = connection_synapses(network, params, connection)
     return synapses.apply(x), synapses.count
 
@@ -207,7 +207,7 @@ def input_current(
 def to_populations(
     network: Network, given: Mapping[str, Array], coding: Coding
 ) -> dict[str, Array]:
-    """Values of layers as values of populations: rounded to the grid, with the sign."""
+    """Values by population, from values by layer: rounded to the grid, with the sign."""
     return {
         name: sign * snap(values, coding.grid)
         for layer, values in given.items()

@@ -1,7 +1,7 @@
-"""From a rate network to a spiking network with plastic synapses, and back.
+"""Conversion of a rate network to a spiking network with plastic synapses, and back.
 
-The input is a population, so that its weights can learn, and biases are the weights of a unit that
-is always on.
+The input is a population, so that its weights can learn. Biases are the weights of a unit that is
+always on.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from neuro_eqprop.spiking.rounding import Rounded, power_above
 from neuro_eqprop.spiking.synapses import DenseSynapses
 
 ALWAYS = "always"
-"""The population of the one unit that is always on."""
+"""Name of the population with the unit that is always on."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlasticityConfig:
-    """How a network becomes plastic."""
+    """Settings of `make_plastic`."""
 
     coding: Coding
     rule: LearningRule
     limit: float
-    """The largest size of a weight; in integers a power of two."""
+    """Largest absolute weight; in integers a power of two."""
     dt: float
     flaws: Nonidealities = field(default=PERFECT)
 
 
 def input_neuron(coding: Coding, layer: Layer) -> Population:
-    """The input as a population: it sends its values at once, or fires at them."""
+    """The population of the input: it sends its values once, or fires at these rates."""
     nothing = np.zeros(layer.size)
     if coding.code.accumulates:
         return Population(layer.name, Graded(LINEAR, coding.theta, 1.0), nothing)
@@ -63,7 +63,7 @@ def input_neuron(coding: Coding, layer: Layer) -> Population:
 
 
 def always_on_unit(coding: Coding) -> Population:
-    """The unit that is always on."""
+    """The population of the unit that is always on."""
     if coding.code.accumulates:
         return Population(ALWAYS, Graded(HARD_SIGMOID, coding.theta, 1.0), np.ones(1))
     layer = Layer(ALWAYS, (1,), HARD_SIGMOID)
@@ -71,10 +71,10 @@ def always_on_unit(coding: Coding) -> Population:
 
 
 def check_code(code: Code) -> None:
-    """Raise an error for a code that cannot learn."""
+    """Raise an error if the code cannot learn."""
     if code.learning is None:
         raise PlasticityError(
-            f"code {code.name!r} cannot learn: no synapse has a trace of its rates; "
+            f"code {code.name!r} cannot learn: synapses have no trace of its rates; "
             f"use code {' or '.join(learning_codes())}"
         )
 
@@ -96,14 +96,14 @@ def make_plastic(
     shared = next((c for c in network.connections if not isinstance(c.operator, Dense)), None)
     if shared is not None:
         raise PlasticityError(
-            f"connection {shared.name!r} is no plain matrix of weights, and synapses that share a "
-            "weight cannot learn each on its own; use model layered"
+            f"connection {shared.name!r} is not a dense matrix, and synapses that share a weight "
+            "cannot learn independently; use model layered"
         )
     bounded = next((c for c in network.connections if c.bound is not None), None)
     if bounded is not None:
         raise PlasticityError(
-            f"connection {bounded.name!r} has a spectral bound, which no synapse can keep by "
-            "itself; learn without a bound, or with model layered"
+            f"connection {bounded.name!r} has a spectral bound, which a local rule cannot "
+            "enforce; learn without a bound, or with model layered"
         )
     hidden = [layer for layer in network.moving if layer.role is Role.HIDDEN]
     biases = {layer.name: np.zeros(layer.size) for layer in network.moving}
@@ -124,7 +124,7 @@ def make_plastic(
 def synapses(
     network: Network, params: Mapping[str, Array], how: PlasticityConfig
 ) -> tuple[list[Projection], list[Plastic]]:
-    """The plastic projections; a mirror has its own `Plastic` only if it learns independently."""
+    """The projections and their plasticity; a mirror has its own if it learns independently."""
     projections: list[Projection] = []
     plastic: list[Plastic] = []
     scale = how.limit
@@ -133,14 +133,14 @@ def synapses(
     integer = how.rule.numbers is not None
     alone = how.flaws.asymmetric or isinstance(how.rule.numbers, LoihiEngine)
 
-    def put(weight: Array) -> Array:
+    def rounded(weight: Array) -> Array:
         if not integer:
             return np.clip(snap(weight, how.coding.grid), -how.limit, how.limit)
         low, high = how.rule.numbers.range if how.rule.numbers else (0, 0)
         return np.asarray(np.clip(np.rint(weight / scale), low, high) * scale)
 
     for connection in network.connections:
-        weight = put(params[connection.name])
+        weight = rounded(params[connection.name])
         projections.append(Projection(connection.source, connection.target, weight))
         share = network[connection.target].stiffness / network.output.stiffness
         share *= 0.5 if connection.loops and connection.symmetric else 1.0
@@ -163,14 +163,14 @@ def synapses(
         plastic.append(part)
     for layer in network.moving:
         share = layer.stiffness / network.output.stiffness
-        weight = put(params[layer.name].reshape(-1, 1))
+        weight = rounded(params[layer.name].reshape(-1, 1))
         projections.append(Projection(ALWAYS, layer.name, weight))
         plastic.append(Plastic(projections[-1].name, how.limit, share=share, scale=scale))
     return projections, plastic
 
 
 def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNetwork:
-    """The network in fixed point, with a range for every weight that learning can reach."""
+    """The network in fixed point, with units for all weights that learning can reach."""
     scales = {n: p.scale for p in plastic for n in (p.name, p.mirror) if n}
     one = np.ones((1, 1), dtype=np.int64)
     populations = tuple(
@@ -194,15 +194,17 @@ def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNe
 def training_stimulus(
     network: Network, x: Array, target: Array, coding: Coding, levels: int = 0
 ) -> Stimulus:
-    """The stimulus of a network that learns: the samples, and the pull of their targets.
+    """The stimulus of a network that learns: the samples and their targets.
 
-    Inputs that spike are rounded to multiples of 1 / levels, unless it is zero. A unit that fires
-    at k / levels repeats its spikes after that many steps. If that is a power of two and divides
-    the length of a nudged phase (`LearningRule.input_levels`), both windows get the same input
-    spikes, and what the synapses compare is the effect of the nudge alone.
+    If `levels` is not zero, rates of input spikes are rounded to multiples of 1 / levels. A unit
+    that fires at k / levels repeats its spikes after `levels` steps. If `levels` is a power of two
+    that divides the length of a nudged phase (`LearningRule.input_levels`), both windows get the
+    same input spikes, so that synapses compare only the effect of the nudge.
     """
     if not coding.code.accumulates and not (x.min(initial=0.0) >= 0 and x.max(initial=0.0) <= 1):
-        raise PlasticityError("inputs leave 0..1, which spikes can fire at; use code graded")
+        raise PlasticityError(
+            "inputs have values outside 0..1, the range of spike rates; use code graded"
+        )
     if levels and not coding.code.accumulates:
         x = np.rint(x * levels) / levels
     current = {network.input.name: snap(x, coding.grid)}
@@ -214,13 +216,13 @@ def parameters(
 ) -> dict[str, Array]:
     """The parameters of the rate network, from the effective weights of the synapses."""
 
-    def passed(name: str) -> Array:
+    def effective(name: str) -> Array:
         return np.asarray(weights[name] * plastic.gains.get(name, 1.0))
 
-    params = {c.name: passed(c.name) for c in network.connections}
+    params = {c.name: effective(c.name) for c in network.connections}
     for layer in network.moving:
         own = plastic.network[layer.name].bias
-        params[layer.name] = (passed(f"{ALWAYS}->{layer.name}")[:, 0] + own).reshape(layer.shape)
+        params[layer.name] = (effective(f"{ALWAYS}->{layer.name}")[:, 0] + own).reshape(layer.shape)
     return params
 
 

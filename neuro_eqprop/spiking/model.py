@@ -1,4 +1,4 @@
-"""`SpikingModel`: a `Model` as spikes, ready to run; `Simulation`: the result of a run."""
+"""`SpikingModel`, a `Model` converted to spikes, and `Simulation`, the result of a run."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SpikingModel:
-    """A model as spikes: a spiking network, its input coding and its readout.
+    """A model converted to spikes: a spiking network, its input coding and its readout.
 
     `Model.to_spiking` returns one.
 
     Parameters
     ----------
     model : Model
-        The rate model it was made from.
+        The rate model.
     network : SpikingNetwork
         Populations and projections.
     params : mapping of str to array
@@ -61,7 +61,7 @@ class SpikingModel:
     coding : Coding
         The spike code with its constants.
     input : InputCoding
-        How data enter.
+        The coding of the input.
     bits : int, optional
         Bits of the weights in fixed point; None for floating point.
     nudged : bool
@@ -99,7 +99,7 @@ class SpikingModel:
 
     @property
     def code(self) -> str:
-        """The name of its spike code."""
+        """The name of the spike code."""
         return self.coding.code.name
 
     @property
@@ -110,7 +110,7 @@ class SpikingModel:
 
     @property
     def neurons(self) -> int:
-        """The number of neurons, those of the input apart."""
+        """The number of neurons, without those of the input."""
         outside = self.input_populations
         return sum(p.size for p in self.network.populations if p.name not in outside)
 
@@ -121,12 +121,12 @@ class SpikingModel:
 
     @property
     def input_populations(self) -> frozenset[str]:
-        """The names of the populations that carry the input."""
+        """The names of the populations of the input."""
         return outer(self.model.network) & {p.name for p in self.network.populations}
 
     @property
     def steps_needed(self) -> int:
-        """The least steps of a phase in which input reaches the output and comes back."""
+        """Least steps of a phase in which input reaches the output and feedback returns."""
         return steps_needed(self.model.network, self.coding, self.input)
 
     def with_nudge(self) -> SpikingModel:
@@ -138,7 +138,7 @@ class SpikingModel:
         )
 
     def schedule(self, steps: int | None, *, beta: float | None = None) -> Schedule:
-        """A free phase of `steps` and, if `beta` is given, two nudged phases as long."""
+        """A free phase of `steps` steps and, if `beta` is given, two equally long nudged ones."""
         steps = self.coding.code.steps if steps is None else steps
         part = self.coding.tail
         if beta is None:
@@ -168,7 +168,7 @@ class SpikingModel:
         )
 
     def layer_rates(self, firing: Mapping[str, Array]) -> dict[str, Array]:
-        """The rates of layers, from those of populations."""
+        """Rates by layer, from rates by population."""
         return rates_of(self.model.network, firing, self.coding)
 
     def run(
@@ -262,13 +262,12 @@ class SpikingModel:
         phases : bool
             Whether two nudged phases follow the free one; Hebbian updates need them.
         record : iterable of str
-            Signals beside the spikes of every population: "hidden:voltage", "output:drive",
-            "hidden->output:hebbian".
+            Signals to record in addition to the spikes of every population: "hidden:voltage",
+            "output:drive", "hidden->output:hebbian".
         out : str or Path, optional
             A file to write the trace to, `.h5`.
         workers, executor
-            Who runs shards of the samples, as in `run`; random spikes are not shared out among
-            processes.
+            As in `run`; samples with random spikes are not divided among processes.
         deadline : float, optional
             Seconds after which the simulation is ended with a `DeadlineError`; the default is ten
             minutes and ten times the estimated time.
@@ -339,14 +338,14 @@ class SpikingModel:
         learning : bool
             Whether it learns: both phases and the learning rule run inside.
         neurons : str
-            "exact" sends the same messages as the backend "lava", by Python process models of this
-            package. "stock" is made of processes of `lava.proc` alone: `SigmaDelta` for code
+            "exact" sends the same messages as the backend "lava" and uses Python process models of
+            this package. "stock" uses only processes of `lava.proc`: `SigmaDelta` for code
             graded, `ATRLIF` for code rate, `Dense` and `Sparse`.
         reset_interval : int, optional
             Steps of a sample, after which all states are reset; None never resets.
         threshold : float, optional
-            With "stock" and code graded: the change of a rate from which a unit sends a message.
-            The default is 1/256, or less for a layer with many or strong inputs.
+            With "stock" and code graded: least change of a rate for which a unit sends a message.
+            The default is 1/256, or less for layers with many or strong inputs.
         beta : float, optional
             With `learning`: strength of the nudge, -beta and then +beta after the free phase; the
             default is that of the training.
@@ -374,7 +373,7 @@ class SpikingModel:
         Raises
         ------
         BackendError
-            If the network needs something that the processes cannot do; the message says what.
+            If the processes cannot run the network; the message gives the reason.
 
         Examples
         --------
@@ -402,7 +401,7 @@ class SpikingModel:
         Parameters
         ----------
         x : array (samples, features), optional
-            Samples that run side by side; None leaves the input zero until `set_input`.
+            Samples, which run in parallel; None leaves the input zero until `set_input`.
         samples : int
             The number of samples, if `x` is not given.
         continuous : bool
@@ -462,13 +461,13 @@ class SpikingModel:
         Parameters
         ----------
         **options
-            As `SpikingModule` has them: `surrogate`, `dtype`.
+            Options of `SpikingModule`: `surrogate`, `dtype`.
 
         Returns
         -------
         SpikingModule
-            It sends the spikes of the backends; gradients flow through a surrogate. Bring a
-            fine-tuned module back with `from_snntorch`.
+            It sends the same spikes as the backends; gradients use a surrogate. `from_snntorch`
+            converts a fine-tuned module back.
 
         Examples
         --------
@@ -493,9 +492,9 @@ def to_spiking(
     input: str | InputCoding = "current",  # noqa: A002
     nudged: bool = False,
 ) -> SpikingModel:
-    """The model as spikes, see `Model.to_spiking`; with `nudged`, also the synapses of the nudge.
+    """The model as spikes, see `Model.to_spiking`; `nudged` adds the synapses of the nudge.
 
-    In fixed point the weights of the input, which the host may multiply, are rounded as well.
+    In fixed point, input weights are rounded as well, even if the host multiplies by them.
     """
     coding, entry = Coding(find_code(code)), find_input_coding(input)
     params = {name: value.astype(np.float64) for name, value in model.params.items()}
@@ -574,7 +573,7 @@ class Simulation:
 
     @property
     def description(self) -> str:
-        """Where and how it ran."""
+        """Samples, simulator, steps and codes of the run."""
         where = f"{self.samples} samples on {self.backend}, {self.steps} steps"
         return f"{where}, {self.spiking.description}"
 
@@ -599,7 +598,7 @@ class Simulation:
         return np.asarray(self.drive.argmax(axis=1))
 
     def accuracy(self, y: npt.ArrayLike) -> float:
-        """The fraction of samples whose class is that in y (samples,)."""
+        """The fraction of samples whose prediction equals the label in y (samples,)."""
         labels = np.asarray(y)
         if labels.shape != self.predictions.shape:
             raise ValueError(
@@ -619,7 +618,7 @@ class Simulation:
 
 
 def dense_macs(model: Model) -> int:
-    """Multiplications of one dense feed-forward pass; average pooling comes before them."""
+    """Multiplications of one dense feed-forward pass, after average pooling."""
     network, total = model.network, 0
     for connection in network.connections:
         pooled, shape = connection.operator, network[connection.source].shape

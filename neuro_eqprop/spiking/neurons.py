@@ -1,4 +1,4 @@
-"""A population with its state: one interface to the step in float64 and in fixed point."""
+"""Populations with their state, with one interface for float64 and fixed point."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from neuro_eqprop.spiking.fixed_point import (
 from neuro_eqprop.spiking.ir import Graded, Population, SpikingNetwork
 
 Numbers: TypeAlias = npt.NDArray[Any]
-"""An array of floats, integers or bits."""
+"""An array of floats, integers or booleans."""
 
 
 class FloatNeurons:
@@ -32,7 +32,7 @@ class FloatNeurons:
         self.state = float_step.rest(population, (population.size,))
 
     def rest(self, shape: Shape) -> None:
-        """Start a sample, or several in arrays of that shape."""
+        """Reset to the resting state, in arrays of that shape."""
         self.state = float_step.rest(self.population, shape)
 
     def outside(self, current: Array | None, pull: Array | None, beta: float) -> Numbers:
@@ -42,7 +42,7 @@ class FloatNeurons:
         return np.asarray(total + beta * (nothing if pull is None else pull))
 
     def advance(self, one: Numbers, by_beta: Numbers, beta: float, outside: Numbers) -> Numbers:
-        """One step; the message: bits of spikes, or multiples of theta."""
+        """Run one step; returns the message: spikes as booleans, or multiples of theta."""
         if isinstance(self.neuron, Graded):
             float_step.step_graded(
                 self.neuron, self.state, one, by_beta=by_beta, beta=beta, outside=outside
@@ -52,7 +52,7 @@ class FloatNeurons:
         return np.asarray(self.state.message != 0)
 
     def payload(self, message: Numbers) -> Numbers:
-        """A message in floats, or bits of spikes."""
+        """A message in floating point; spikes stay booleans."""
         return message
 
     def firing(self) -> Array:
@@ -67,7 +67,7 @@ class FloatNeurons:
 
     @property
     def overflows(self) -> Ints:
-        """Wraps and saturations so far: none in floating point."""
+        """Wraps and saturations so far: zero in floating point."""
         return np.zeros(2, dtype=np.int64)
 
 
@@ -79,7 +79,7 @@ class IntegerNeurons:
         self.state = integer_step.rest(numbers, numbers.bias.shape)
 
     def rest(self, shape: Shape) -> None:
-        """Start a sample, or several in arrays of that shape; overflow counts continue."""
+        """Reset to the resting state, in arrays of that shape; overflow counts continue."""
         before = self.state
         self.state = integer_step.rest(self.numbers, shape)
         self.state.wraps, self.state.saturations = before.wraps, before.saturations
@@ -94,7 +94,7 @@ class IntegerNeurons:
         return total
 
     def advance(self, one: Numbers, by_beta: Numbers, beta: float, outside: Numbers) -> Numbers:
-        """One step; the message: bits of spikes, or integers that count theta."""
+        """Run one step; returns the message: spikes as booleans, or integers in units of theta."""
         part = to_12_bits(beta)
         if isinstance(self.numbers, GradedIntegers):
             integer_step.step_graded(
@@ -106,7 +106,7 @@ class IntegerNeurons:
         return np.asarray(self.state.message != 0)
 
     def payload(self, message: Numbers) -> Numbers:
-        """A message in floats, or bits of spikes."""
+        """A message in floating point; spikes stay booleans."""
         if isinstance(self.numbers, SpikingIntegers):
             return message
         return np.asarray(message * self.numbers.theta)

@@ -19,24 +19,24 @@ class Nonidealities:
     """Nonidealities of the chip, drawn for each neuron and synapse from the seed."""
 
     weight_noise: float = 0.0
-    """A synapse passes on w (1 + weight_noise n), n normal."""
+    """The effective weight is w (1 + weight_noise n), with n ~ N(0, 1)."""
     dead: float = 0.0
     """Fraction of hidden neurons that never fire."""
     mismatch: float = 0.0
-    """Thresholds are 1 + mismatch n, which divides the input by that factor."""
+    """Thresholds are 1 + mismatch n, with n ~ N(0, 1); implemented by dividing the input by it."""
     asymmetric: bool = False
     """Whether the two directions of a connection are rounded independently."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.dead < 1.0 and 0.0 <= self.mismatch <= 0.3):
-            raise PlasticityError("dead neurons are a part below 1, mismatch is from 0 to 0.3")
+            raise PlasticityError("dead must be in [0, 1) and mismatch in [0, 0.3]")
         if not 0.0 <= self.weight_noise <= 1.0:
-            raise PlasticityError("weight noise is from 0 to 1")
+            raise PlasticityError("weight_noise must be in [0, 1]")
 
     @property
     def spread(self) -> bool:
-        """Whether synapses differ in their gain."""
+        """Whether synapses have different gains."""
         return self.weight_noise > 0.0 or self.mismatch > 0.0
 
 
@@ -44,7 +44,7 @@ PERFECT = Nonidealities()
 
 
 def gains(network: SpikingNetwork, flaws: Nonidealities) -> dict[str, Array]:
-    """The gain of each synapse, by projection; its effective weight is gain w."""
+    """The gain of each synapse, by projection; the effective weight is gain w."""
     if not flaws.spread:
         return {}
     if network.fixed is not None:

@@ -1,4 +1,4 @@
-"""The synapses that do what a linear operator of a rate network does."""
+"""Conversion of the linear operators of a rate network to synapses, and back."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from neuro_eqprop.spiking.synapses import (
 )
 
 FEW = 0.1
-"""Fraction of nonzero weights of a pruned matrix below which it becomes sparse."""
+"""Fraction of nonzero weights below which a pruned matrix is stored as sparse."""
 DENSE = 0.2
-"""Fraction of nonzero weights from which a matrix takes less memory than a sparse one."""
+"""Fraction of nonzero weights from which a dense matrix needs less memory than a sparse one."""
 
 
 def operator_synapses(operator: Operator, weight: Array, source: Shape) -> Synapses:
@@ -50,7 +50,7 @@ def operator_synapses(operator: Operator, weight: Array, source: Shape) -> Synap
 
 
 def sparse(operator: Sparse, weight: Array, sources: int) -> SparseSynapses:
-    """The weights at their places, with the transpose if the operator is symmetric."""
+    """The weights as a sparse matrix, plus its transpose if the operator is symmetric."""
     targets, fan_in = weight.shape
     made = SparseSynapses(
         (targets, sources),
@@ -62,7 +62,7 @@ def sparse(operator: Sparse, weight: Array, sources: int) -> SparseSynapses:
 
 
 def pooled(operator: Pooled, weight: Array, source: Shape) -> ConvolutionSynapses | None:
-    """Average pooling before a convolution or a matrix, whose kernel is the entire image."""
+    """Average pooling followed by a convolution, or by a matrix as a kernel of the image size."""
     share, small = 1.0 / operator.size**2, operator.pooled_shape(source)
     inner = operator_synapses(operator.inner, weight, small)
     if isinstance(inner, ConvolutionSynapses):
@@ -74,7 +74,7 @@ def pooled(operator: Pooled, weight: Array, source: Shape) -> ConvolutionSynapse
 
 
 def unit_vectors(source: Shape) -> Iterator[tuple[slice, Array]]:
-    """One-hot states of a layer, up to 512 at a time, each batch with its slice of units."""
+    """One-hot states of a layer in batches of up to 512, each with its slice of units."""
     size = int(np.prod(source))
     for start in range(0, size, 512):
         part = slice(start, min(start + 512, size))
@@ -82,7 +82,7 @@ def unit_vectors(source: Shape) -> Iterator[tuple[slice, Array]]:
 
 
 def by_unit_vectors(operator: Operator, weight: Array, source: Shape) -> Synapses:
-    """Any linear operator, from its output for each one-hot state of its source."""
+    """The synapses of any linear operator, from its outputs for one-hot states of its source."""
     parts = []
     for _, x in unit_vectors(source):
         rows = operator.forward(NumpyOps(), weight, x, np.zeros(1))
@@ -115,20 +115,20 @@ def weight_from_synapses(
     return weight_from_matrix(operator, synapses.dense(), shapes)
 
 
-def weight_from_matrix(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) -> Array:
+def weight_from_matrix(operator: Operator, matrix: Array, shapes: tuple[Shape, Shape]) -> Array:
     """The weight of a linear operator between layers of these shapes, from its matrix.
 
-    The entries of different weights do not overlap in the matrix A = sum over k of w_k B_k, so that
-    w_k = <B_k, A> / <B_k, B_k>, where B_k comes from a weight of ones.
+    The matrix is A = sum over k of w_k B_k. Entries of different weights do not overlap, so
+    w_k = <B_k, A> / <B_k, B_k>, where a weight of ones gives the sum of all B_k.
     """
     if isinstance(operator, Dense):
-        return spelled
+        return matrix
     source, target = shapes
     ones = np.ones(operator.weight_shape(source, target))
     found, unit = np.zeros_like(ones), np.zeros_like(ones)
     for part, x in unit_vectors(source):
         own = operator.forward(NumpyOps(), ones, x, np.zeros(1))
-        given = spelled[:, part].T.reshape(own.shape)
+        given = matrix[:, part].T.reshape(own.shape)
         found += operator.weight_gradient(NumpyOps(), ones, given, x)
         unit += operator.weight_gradient(NumpyOps(), ones, own, x)
     return np.asarray(found / unit)

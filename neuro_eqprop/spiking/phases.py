@@ -1,4 +1,4 @@
-"""Lengths of the phases of learning, and the schedule made of them."""
+"""Lengths of the learning phases, and their schedule."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from neuro_eqprop.schedules import Phase, Schedule
 
 @dataclass(frozen=True, slots=True)
 class PhaseLengths:
-    """Steps of the phases that learn from one sample.
+    """Number of steps of the learning phases of one sample.
 
-    With centered nudging: `free` steps, then twice (away from the target, towards it) `settle`
-    steps and a window. One-sided: `free` steps and a window, then `settle` steps and a window
-    towards the target. Tags accumulate in the windows.
+    Centered nudging (Laborieux et al. 2021): `free` steps, then two phases, nudged away from the
+    target and towards it, of `settle` steps and a window. One-sided nudging (Scellier & Bengio
+    2017): `free` steps and a window, then `settle` steps and a window nudged towards the target.
+    Tags accumulate in the windows.
     """
 
     free: int
@@ -22,7 +23,7 @@ class PhaseLengths:
     window: int
 
     def schedule(self, *, beta: float, centered: bool) -> Schedule:
-        """The phases of one sample, nudged by -beta and +beta, or one-sided by +beta alone."""
+        """The phases of one sample: nudged by -beta and +beta if centered, else by +beta only."""
         nudged = self.settle + self.window
         if centered:
             return (
@@ -38,7 +39,7 @@ class PhaseLengths:
 
 @dataclass(frozen=True, slots=True)
 class PhasePolicy:
-    """How a code divides the phases of learning.
+    """How a code divides the learning phases.
 
     A nudged phase has `steps` steps unless the caller chooses another number; its last
     floor(window steps) steps are the window. The free phase has ceil(free steps) steps before its
@@ -50,7 +51,7 @@ class PhasePolicy:
     free: float
 
     def lengths(self, steps: int | None = None) -> PhaseLengths:
-        """The phases whose nudged one has `steps` steps."""
+        """The phase lengths for nudged phases of `steps` steps."""
         steps = self.steps if steps is None else steps
         if steps < 2:
             raise ValueError(
@@ -61,7 +62,7 @@ class PhasePolicy:
 
 
 def is_centered(nudging: str) -> bool:
-    """Whether the nudge goes both ways; nudging other than centered or positive is refused."""
+    """Whether nudging is centered; raises ValueError unless it is centered or positive."""
     if nudging not in ("positive", "centered"):
         raise ValueError(f"nudging {nudging!r} has no phases on a chip; use positive or centered")
     return nudging == "centered"

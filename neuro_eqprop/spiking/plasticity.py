@@ -1,60 +1,64 @@
-"""Learning on the chip: the plastic synapses of a spiking network, and their rule.
+"""Learning on the chip: plastic synapses of a spiking network, and the definition of their rule.
 
-A sample goes through the phases of the schedule by the step of
-`neuro_eqprop.spiking.ir`, followed by one more step, the commit. Every plastic projection has
-delay one and gain one. With s what a unit sent in step t, w, m the weight and the tag of a synapse,
-r_pre, r_post the traces of the units at its two ends, in this order in every step of a phase:
+It is the contrastive update of equilibrium propagation (Scellier & Bengio 2017), in local traces.
+A sample runs through the phases of the schedule with the step of `neuro_eqprop.spiking.ir`,
+followed by one more step, the commit. Every plastic projection has delay one and gain one. Let s be
+what a unit sent in step t, w and m the weight and the tag of a synapse, and r_pre and r_post the
+traces of its two units. Every step of a phase computes, in this order:
 
-    neurons   the step of the description; arriving is gain w s[t - 1], the sources in their order
-    trace     r = keep r, then r = r + (1 - keep) where s, keep = exp(-1 / tau), and zero where it
-              is below 2^-60                                                       (spiking)
+    neurons   the step of `neuro_eqprop.spiking.ir`; the input is gain w s[t - 1], summed in the
+              order of the sources
+    trace     r = keep r, then r = r + (1 - keep) where s, keep = exp(-1 / tau); values below
+              2^-60 become zero                                                    (spiking)
               r = sent                                                             (graded)
     tag       m = m + (f r_pre) r_post                  in the last M steps of a phase, its window
 
-    f = gap c, c the contrast of the phase (`neuro_eqprop.schedules.contrast`), gap the highest beta
-    minus the lowest: +1 where it is highest, -1 where it is lowest, 0 between.
+    f = gap c, where c is the contrast of the phase (`neuro_eqprop.schedules.contrast`) and gap the
+    highest beta minus the lowest: f is +1 at the highest beta, -1 at the lowest, 0 in between.
 
-    With a margin above zero, the nudged phases of a sample are left out if |r - target| <= margin
-    (in integers margin Q) for every output after the last step of the free phase; its commit stays,
-    and the clock of random numbers goes on as if they had run.
+    With a margin above zero, the nudged phases of a sample are skipped if |r - target| <= margin
+    (in integers margin Q) for every output after the free phase. The commit still runs, and the
+    counters of random numbers advance as if the phases had run.
 
-    commit    all neurons are silent and keep their state, what is under way to them is lost;
-              r = keep r (spiking); then, if the batch is full or the samples end,
+    commit    all neurons are silent and keep their state, and messages in flight are dropped;
+              r = keep r (spiking); then, after the last sample of a batch or of the run,
               w = min(max(w + eta m, -limit), limit), m = 0
-              eta = share rate / (gap M n), n the samples since the last commit
+              eta = share rate / (gap M n), n the number of samples since the last commit
 
-The rate is that of the sample with the commit: a third factor that the clock delivers. Traces of
-both ends are of the same step. A mirror, the projection that goes backwards, is mirrored w^T and
-changes together with it. Then, if samples are `fresh`, every neuron is reset to its resting state;
-else spiking neurons keep their state. Traces are zero before the first sample and are never reset,
-except those of graded units, which are always reset, together with their sum of messages.
+The learning rate is that of the sample with the commit. Both traces are of the same step. A mirror,
+the projection in the opposite direction, has the weights `mirrored` w^T and changes together with
+w. After the commit, if samples are `fresh`, every neuron is reset to its resting state; otherwise
+spiking neurons keep their state. Traces are zero before the first sample. Those of spiking units
+are never reset; those of graded units are always reset, together with their sum of messages.
 
-In integers (`IntegerArithmetic`), the network being in fixed point, with Q = 2^trace_bits - 1:
+In integers (`IntegerArithmetic`), for a network in fixed point, with Q = 2^trace_bits - 1:
 
     trace     q = keep r, r = floor(q) + (p < q - floor(q)), then r + round(Q (1 - keep)) where s,
               at most Q; graded r = min(max(floor(Q sent + p), 0), Q)
     weight    W = w / scale, an integer of `bits` bits:
               W = min(max(W + floor(eta m / (scale Q^2) + p'), -2^(bits-1)), 2^(bits-1) - 1)
 
-    p, p'     numbers from 0 up to 1 (`neuro_eqprop.spiking.counter_rng.chances`, by the seed):
-              p = chances(0, step)[unit], steps since the first sample with commits counted, units
-              of all populations in their order; p' = chances(1 + j, sample)[source, target],
-              j the projection's place, samples since the first one: a pair has one draw
+    p, p'     random numbers in [0, 1) from the seed (`neuro_eqprop.spiking.counter_rng.chances`):
+              p = chances(0, step)[unit], with steps counted from the first sample, commits
+              included, and units over all populations in order;
+              p' = chances(1 + j, sample)[source, target], with j the index of the projection and
+              samples counted from the first one; a projection and its mirror share p'
 
-As Lava's engine does it (`LoihiEngine`), for binary spikes and batch one, a projection at a time:
-d(x, p) = floor(x) + (p < x - floor(x)), e = exp(-1 / 65535), `>>` rounding down, [x] cut to
-16 bits, -2^15 - 1 .. 2^15 - 1. Even weights are what it starts with (floor(W / 2) 2).
+In the arithmetic of Lava's engine (`LoihiEngine`), for binary spikes and a batch of one, for each
+projection: d(x, p) = floor(x) + (p < x - floor(x)), e = exp(-1 / 65535), `>>` rounds down, and [x]
+is x clipped to 16 bits, -2^15 - 1 .. 2^15 - 1. Initial weights are even, floor(W / 2) 2.
 
-    trace     x = d(keep x, p_x), then min(x + round(127 (1 - keep)), 127) where s; of every unit
+    trace     x = d(keep x, p_x), then min(x + round(127 (1 - keep)), 127) where s
     third     y2 = f round(factor rate / first rate) in a window, else 0; y3 = 32 in the commit
     post      y1 = d(e x_post, p_y), y2 = d(e y2, p_y), y3 = d(e y3, p_y)
-    tag       a = [[128 m + [x_pre y1 y2 >> 10]] - [(m y3 >> 5) 128]], the last by -m y3 >> 5
+    tag       a = [[128 m + [x_pre y1 y2 >> 10]] - [(m y3 >> 5) 128]], where - [(m y3 >> 5) 128]
+              is computed as + [(-m y3 >> 5) 128]
               new m = min(max(d(a / 128, p_w), -257), 255)
-    weight    a = [128 W + [(m y3 >> 5) 2^(7 + exponent)]], with m the tag before
+    weight    a = [128 W + [(m y3 >> 5) 2^(7 + exponent)]], with m before this step
               new W = min(max(d(a / 128, p_w), -256), 255)
 
-    In step n = 0, 1, ... (commits counted) p_x is number 2 n + 2 of default_rng(seed).random, p_y
-    of seed + 2, and p_w number n + 1 of default_rng(2), all counted from zero.
+    In step n = 0, 1, ..., commits included, p_x is number 2 n + 2 of default_rng(seed).random, p_y
+    the same of seed + 2, and p_w number n + 1 of default_rng(2), all counted from zero.
 """
 
 from __future__ import annotations
@@ -79,25 +83,25 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.synapses import DenseSynapses
 
 LEAST = 2.0**-60
-"""Float traces below this are set to zero: subnormal numbers are slow to multiply."""
+"""Float traces below this are set to zero, since subnormal numbers are slow to multiply."""
 LEAST_LEVELS = 16
-"""Fewer levels of the input lose more than they gain."""
+"""Fewest input levels; fewer lose more accuracy than equal input spikes gain."""
 COMMIT = "commit"
 """Name of the last step of a sample, counted as one more phase."""
 
 UNSIGNED_PAYLOAD = (
-    "Lava's engine in fixed point takes payloads for bytes without a sign, so graded changes are "
-    "lost; learn with code rate, or in floating point"
+    "Lava's engine in fixed point reads payloads as unsigned bytes, so negative messages are lost; "
+    "learn with code rate, or in floating point"
 )
 
 
 class PlasticityError(ValueError):
-    """A network or a rule cannot learn; the message gives the reason and a remedy."""
+    """A network cannot learn with a rule; the message gives the reason and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerArithmetic:
-    """Integer weights and traces, with stochastic rounding by the seed."""
+    """Integer weights and traces, with stochastic rounding from the seed."""
 
     seed: int
     bits: int = 8
@@ -112,7 +116,7 @@ class IntegerArithmetic:
 
     @property
     def top(self) -> int:
-        """The trace of a unit that fires in every step: Q."""
+        """Q, the trace of a unit that fires in every step."""
         return (1 << self.trace_bits) - 1
 
     @property
@@ -127,17 +131,18 @@ class LoihiEngine:
 
     seed: int
     factor: int
-    """The size of y2 at the first rate: at most 127."""
+    """|y2| at the learning rate `first`, at most 127."""
     exponent: int
-    """A commit moves a weight by the tag times two to this power."""
+    """A commit changes a weight by m 2^exponent."""
     first: float
-    """The learning rate that corresponds to the factor."""
+    """The learning rate that `factor` represents."""
 
     def __post_init__(self) -> None:
         if not (1 <= self.factor <= 127 and -7 <= self.exponent <= 0 and self.first > 0):
             raise PlasticityError(
-                f"Lava's engine has no rate {self.first} with a factor {self.factor} of 1..127 "
-                f"and an exponent {self.exponent} of -7..0; use another learning rate"
+                f"Lava's engine cannot represent the learning rate {self.first}: "
+                f"factor {self.factor} must be in 1..127 and exponent {self.exponent} in -7..0; "
+                "use another learning rate"
             )
 
     @property
@@ -147,7 +152,7 @@ class LoihiEngine:
 
     @property
     def top(self) -> int:
-        """The greatest trace."""
+        """The largest trace."""
         return 127
 
 
@@ -168,20 +173,24 @@ class LearningRule:
     numbers: Arithmetic | None = None
     """Integer arithmetic; None for floating point."""
     margin: float = 0.0
-    """A sample with all outputs within this of their targets is not nudged; 0 to nudge all."""
+    """Samples with all outputs this close to their targets are not nudged; 0 nudges all."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.tau) and self.tau > 0):
-            raise PlasticityError(f"a trace cannot decay in {self.tau} steps; tau is above zero")
+            raise PlasticityError(f"tau must be above zero and finite, not {self.tau}")
         if self.batch < 1:
             raise PlasticityError(f"a batch of {self.batch} samples never commits; use 1 or more")
         windows = {phase.window for phase, f in zip(self.schedule, self.gates, strict=True) if f}
         if len(windows) != 1:
-            raise PlasticityError(f"the phases to be compared have windows {sorted(windows)}")
+            raise PlasticityError(
+                f"the phases to compare have different windows: {sorted(windows)}"
+            )
         if any(phase.name == COMMIT for phase in self.schedule):
-            raise PlasticityError(f"no phase may be called {COMMIT!r}: that is the step after them")
+            raise PlasticityError(
+                f"no phase may be called {COMMIT!r}, the name of the step after them"
+            )
         if not 0.0 <= self.margin < 1.0:
-            raise PlasticityError(f"a margin of {self.margin} is not one between 0 and 1")
+            raise PlasticityError(f"margin must be in [0, 1), not {self.margin}")
         if self.margin and self.gates[0]:
             raise PlasticityError(
                 "one-sided nudging compares the free phase of every sample; use a margin of 0, or "
@@ -204,12 +213,12 @@ class LearningRule:
 
     @property
     def window(self) -> int:
-        """M: the steps of a phase in which tags accumulate."""
+        """M, the number of steps of a phase in which tags accumulate."""
         return next(p.window for p, f in zip(self.schedule, self.gates, strict=True) if f)
 
     @property
     def steps(self) -> int:
-        """Steps of a sample, the commit included."""
+        """Steps of a sample, including the commit."""
         return sum(phase.steps for phase in self.schedule) + 1
 
     @property
@@ -236,9 +245,9 @@ class LearningRule:
 
     @property
     def unsettled(self) -> bool:
-        """Whether traces still rise in the first window that is compared.
+        """Whether traces still rise in the window of the free phase.
 
-        A free window comes first, so that its traces are too low and those of later phases are not.
+        They are then too low there, and the comparison with later phases is biased.
         """
         if self.gates[0] == 0:
             return False
@@ -248,11 +257,11 @@ class LearningRule:
 
 @dataclass(frozen=True, slots=True)
 class Plastic:
-    """A projection that learns, and its mirror that changes with it."""
+    """A projection that learns, and its mirror, which changes with it."""
 
     name: str
     limit: float
-    """The largest size of a weight, in floating point."""
+    """Largest absolute weight, in floating point."""
     mirror: str | None = None
     mirrored: float = 1.0
     """Factor of the mirror's weights."""
@@ -268,7 +277,7 @@ class Plastic:
 
 @dataclass(frozen=True, slots=True)
 class PlasticNetwork:
-    """A spiking network with plastic synapses; their effective weight is `gains` times w."""
+    """A spiking network with plastic synapses, whose effective weights are `gains` times w."""
 
     network: SpikingNetwork
     plastic: tuple[Plastic, ...]
@@ -292,7 +301,9 @@ class PlasticNetwork:
         self._check_kinds()
         for name, gain in self.gains.items():
             if gain.shape != self.projection(name).weight.shape or self.network.fixed is not None:
-                raise PlasticityError(f"gains of {name!r} fit no weights in floating point")
+                raise PlasticityError(
+                    f"gains of {name!r} need the shape of its weights, in floating point"
+                )
 
     def _check_kinds(self) -> None:
         numbers = self.rule.numbers
@@ -302,8 +313,8 @@ class PlasticNetwork:
             neuron = population.neuron
             if follow_of(neuron) is not None:
                 raise PlasticityError(
-                    f"population {population.name!r} tracks a rate, of which no synapse has a "
-                    "trace; learn with code rate or graded"
+                    f"population {population.name!r} tracks a rate, and synapses have no trace "
+                    "of it; learn with code rate or graded"
                 )
             if not isinstance(neuron, Graded):
                 continue
@@ -319,7 +330,7 @@ class PlasticNetwork:
                 and not 0.0 <= neuron.activation.low < neuron.activation.high <= 1
             ):
                 raise PlasticityError(
-                    f"rates of {population.name!r} leave 0..1, the range of integer traces; "
+                    f"rates of {population.name!r} can leave 0..1, the range of integer traces; "
                     "train with activation hard_sigmoid"
                 )
 
@@ -332,7 +343,7 @@ class PlasticNetwork:
 
     @property
     def learns(self) -> frozenset[str]:
-        """All projections whose weights change."""
+        """Names of all projections whose weights change."""
         names = [name for p in self.plastic for name in (p.name, p.mirror) if name]
         return frozenset(names)
 
@@ -359,7 +370,7 @@ class TrainingSamples:
     stimulus: Stimulus
     rates: Array
     first: int = 0
-    """Samples learned before: random numbers continue from there."""
+    """Number of samples learned before; random numbers continue from there."""
 
     def __post_init__(self) -> None:
         if self.rates.shape != (self.stimulus.samples,):
@@ -369,15 +380,15 @@ class TrainingSamples:
 
 
 def third_factors(engine: LoihiEngine, rates: Array) -> Ints:
-    """The size of y2 for each sample."""
+    """|y2| of each sample."""
     found = np.rint(engine.factor * rates / engine.first).astype(np.int64)
     return np.asarray(np.minimum(found, 127))
 
 
 def engine_for(rate: float, *, gap: float, window: int, scale: float, seed: int) -> LoihiEngine:
-    """The engine settings closest to a learning rate, with the largest tags that do not overflow.
+    """The engine settings closest to a learning rate, with tags as large as possible.
 
-    A window adds 127^2 y2 M / 2^17 to the tag if the mean product of traces is one.
+    A window adds up to 127^2 y2 M / 2^17 to a tag, which must not overflow.
     """
     largest = min(127, 2032 // window)
     full = 127.0**2 * window / 2**17

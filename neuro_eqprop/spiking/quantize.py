@@ -1,4 +1,4 @@
-"""A network in fixed point: integer weights of few bits, and everything else to match."""
+"""Quantisation of a network to fixed point: integer weights with few bits, and integer states."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ from neuro_eqprop.spiking.rounding import (
 from neuro_eqprop.spiking.synapses import DenseSynapses, SparseSynapses, Synapses
 
 FINE, COARSE = 2.0**-12, 2.0**-9
-"""Scales of weights are no finer, units no coarser, in thresholds (of graded units, in ones)."""
+"""Finest scale of weights and coarsest unit, relative to the threshold (graded units: to 1)."""
 SPIKING_UNIT, GRADED_UNIT = 2.0**-14, 2.0**-18
-"""Finer units would leave currents no room in 24 bits; in thresholds, and in ones."""
+"""Finest units, relative to the threshold and to 1; finer ones would overflow 24 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectionReport:
-    """Rounding of the weights of a projection."""
+    """Scale and rounding errors of the weights of a projection."""
 
     name: str
     exponent: int
     """Base-2 exponent of the scale, or of the common divisor of the scales."""
     factors: tuple[int, ...]
-    """By neuron or channel; one number if all share the scale; of sparse weights, those in use."""
+    """Scale factors by neuron or channel; one if all share it; if sparse, those in use."""
     largest: int
-    """The largest integer, in size."""
+    """Largest absolute integer weight."""
     worst_error: float
     rms_error: float
     lost: int
-    """Distinct weights that became zero."""
+    """Number of distinct weights that were rounded to zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class PopulationReport:
     name: str
     unit: float
     threshold: int
-    """Of a graded population, theta."""
+    """Threshold in units; theta of a graded population."""
     bias_bits: int
-    """Bits of the largest bias, with its sign."""
+    """Bits of the largest bias, including the sign."""
     reach: float
-    """The largest sum of inputs that could ever arrive, as a part of what fits 24 bits."""
+    """Largest possible sum of inputs, as a fraction of the 24-bit range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class QuantisationReport:
 
     @property
     def may_wrap(self) -> tuple[str, ...]:
-        """Populations whose input can be so large that it wraps; runs count if it ever does."""
+        """Populations whose input could wrap; runs count how often it does."""
         return tuple(population.name for population in self.populations if population.reach >= 1)
 
 
@@ -101,7 +101,7 @@ def quantise(
     for population in network.populations:
         if follow_of(population.neuron) is not None:
             raise QuantisationError(
-                f"population {population.name!r} tracks a rate, which has no step in integers; "
+                f"population {population.name!r} tracks a rate, which is not defined in integers; "
                 "use code rate or graded"
             )
     rounded = round_all(network, rounding)
@@ -124,7 +124,7 @@ def quantise(
 
 
 def payload(neuron: Neuron) -> float:
-    """The payload of one spike, or of one theta of a message."""
+    """The value of one spike, or of a message of one theta."""
     return neuron.theta if isinstance(neuron, Graded) else 1.0
 
 
@@ -137,7 +137,7 @@ def finest(network: SpikingNetwork, projection: Projection) -> float:
 
 
 def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
-    """All weights, rounded; a projection and its transpose are rounded together."""
+    """The rounded weights of each projection; a transpose gets the same integers."""
     found: list[Rounded] = []
     for k, projection in enumerate(network.projections):
         others = [
@@ -191,7 +191,7 @@ def unit(network: SpikingNetwork, population: Population, rounded: Sequence[Roun
 
 
 def fit(population: Population, unit: float) -> Population:
-    """A population with all its numbers multiples of the unit, and decays of 12 bits."""
+    """A population with values rounded to multiples of the unit and 12-bit decays."""
     neuron, bias = population.neuron, nearest(population.bias, unit) * unit
     if isinstance(neuron, Graded):
         rate = neuron.activation

@@ -1,4 +1,4 @@
-"""Weights as integers of few bits, and the scale that they share."""
+"""Rounding of weights to integers with few bits and a shared scale."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from neuro_eqprop.spiking.fixed_point import nearest
 from neuro_eqprop.spiking.synapses import Synapses
 
 MANTISSA = 2.0**-7
-"""Scales by neuron are multiples of this part of the projection's largest."""
+"""Scales per neuron are multiples of this fraction of the largest scale of the projection."""
 
 
 TERNARY = 2
-"""Bits of ternary weights; fewer are signs."""
+"""Bits of ternary weights; weights with one bit are signs."""
 SIGN_SCALES = 12
-"""Powers of two below the largest weight that are tried as the scale of ternary weights."""
+"""Number of powers of two, from the largest weight down, tried as scale of ternary weights."""
 
 
 class QuantisationError(ValueError):
@@ -28,22 +28,22 @@ class QuantisationError(ValueError):
 
 
 class Scaling(Enum):
-    """The weights that share a scale."""
+    """Which weights share a scale."""
 
     LAYER = "layer"
-    """All weights of a projection; the scale is a power of two, a chip's weight exponent."""
+    """All weights of a projection; the scale is a power of two, as chips have it."""
     NEURON = "neuron"
-    """The weights of a target neuron, and of its counterpart backwards; pays below five bits."""
+    """The weights onto one target neuron, also in the transpose; useful below five bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """How weights become integers: of few bits, with scales by layer or neuron, or even only.
+    """How weights are rounded to integers: number of bits, scales, and whether only to even ones.
 
-    Two bits are ternary weights, -1, 0 and 1; one bit is the sign of a weight, where a weight of
-    zero stays no synapse. Both have the scale, a power of two, with the least squared error.
+    Two bits are ternary weights -1, 0 and 1. One bit is the sign of a weight; a weight of zero is
+    no synapse. Both use the power of two with the least squared error as their scale.
 
-    `even` is what Lava's Dense makes of weights of both signs, so that it leaves these alone.
+    Lava's `Dense` rounds weights with mixed signs to even integers; `even` weights stay the same.
     """
 
     bits: int
@@ -70,7 +70,7 @@ class Rounding:
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """Integer weights: weight = whole factor base; factors have a shape that broadcasts."""
+    """Integer weights: weight = whole * factor * base, where factor broadcasts to whole."""
 
     whole: Ints
     factor: Ints
@@ -83,13 +83,13 @@ class Rounded:
 
 
 def power_above(x: float) -> float:
-    """The least power of two that is not below x."""
+    """The smallest power of two that is at least x."""
     mantissa, exponent = frexp(x)
     return 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)
 
 
 def round_to_signs(values: Array, rounding: Rounding, *, finest: float) -> Rounded:
-    """Ternary or binary weights at the power of two with the least squared error."""
+    """Ternary or binary weights, scaled by the power of two with the least squared error."""
     top = power_above(float(np.abs(values).max()))
     found: tuple[float, Array, float] | None = None
     for place in range(SIGN_SCALES):
@@ -107,9 +107,9 @@ def round_to_signs(values: Array, rounding: Rounding, *, finest: float) -> Round
 
 
 def round_weight(weight: Array, rounding: Rounding, *, finest: float = 0.0) -> Rounded:
-    """The nearest weights that few bits can hold, ties to even, at a scale of at least `finest`.
+    """A matrix rounded to integers, ties to even, with a scale of at least `finest`.
 
-    With scales by neuron, the weights of a neuron are a row.
+    With scales per neuron, each row has its own.
     """
     return round_values(
         weight, rounding, lambda: np.abs(weight).max(axis=1, keepdims=True), finest=finest
@@ -117,14 +117,14 @@ def round_weight(weight: Array, rounding: Rounding, *, finest: float = 0.0) -> R
 
 
 def round_synapses(synapses: Synapses, rounding: Rounding, *, finest: float = 0.0) -> Rounded:
-    """The same for the distinct weights of synapses; neurons that share weights share a scale."""
+    """The distinct weights of synapses, rounded; neurons that share weights share a scale."""
     return round_values(synapses.values, rounding, synapses.row_maxima, finest=finest)
 
 
 def round_values(
     values: Array, rounding: Rounding, maxima: Callable[[], Array], *, finest: float
 ) -> Rounded:
-    """The nearest integers of the values; `maxima` are those of the neurons they belong to."""
+    """Values rounded to integers; `maxima` returns the largest |w| of the neuron of each value."""
     largest = float(np.abs(values).max(initial=0.0))
     if rounding.bits <= TERNARY and largest:
         return round_to_signs(values, rounding, finest=finest)

@@ -1,6 +1,6 @@
-"""A spiking network as plain JSON and arrays, and back.
+"""Conversion of a spiking network to JSON values and arrays, and back.
 
-Job files for Lava and the metadata of NIR files use this one form. JSON has no infinity: an
+Job files for Lava and the metadata of NIR files use this format. JSON has no infinity, so an
 infinite limit is null.
 """
 
@@ -37,7 +37,7 @@ class DescriptionError(ValueError):
 
 
 def to_json(value: Any) -> Any:  # noqa: ANN401
-    """Dataclass fields as JSON has them: enums by value, infinite numbers as null."""
+    """Dataclass fields as JSON values: enums by value, infinite numbers as null."""
     if isinstance(value, dict):
         return {key: to_json(each) for key, each in value.items()}
     if isinstance(value, Enum):
@@ -46,7 +46,7 @@ def to_json(value: Any) -> Any:  # noqa: ANN401
 
 
 def describe(network: SpikingNetwork) -> dict[str, Any]:
-    """All of a network but its arrays; populations and projections in their order."""
+    """Everything of a network except its arrays, as JSON values."""
     described: dict[str, Any] = {
         "dt": network.dt,
         "output": network.output,
@@ -70,14 +70,14 @@ def describe(network: SpikingNetwork) -> dict[str, Any]:
 
 
 def described_synapses(synapses: Synapses) -> dict[str, Any]:
-    """The kind and settings of synapses; a matrix, as in version 0.1, has none."""
+    """The kind and settings of synapses; empty for a dense matrix, as in version 0.1."""
     if isinstance(synapses, DenseSynapses):
         return {}
     return {"synapses": {"kind": synapses.kind, **synapses.settings}}
 
 
 def synapse_arrays(synapses: Synapses, key: str) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of synapses by name: `key` for a matrix, else with the name of the array."""
+    """The arrays of synapses by name: `key` for a dense matrix, else `key.name`."""
     if isinstance(synapses, DenseSynapses):
         return {key: synapses.weight}
     return {f"{key}.{name}": array for name, array in synapses.arrays.items()}
@@ -140,7 +140,7 @@ def rebuild_activation(described: Mapping[str, Any]) -> Activation:
 
 
 def rebuild_tracking(described: Mapping[str, Any] | None) -> RateTracking | None:
-    """How a spiking population tracks a rate, if it does."""
+    """The rate tracking of a description; None if there is none."""
     if described is None:
         return None
     gain, step = (
@@ -157,14 +157,14 @@ def rebuild_tracking(described: Mapping[str, Any] | None) -> RateTracking | None
 
 
 def text(value: object) -> str:
-    """A string; anything else is refused."""
+    """The value, if it is a string; else raises DescriptionError."""
     if not isinstance(value, str):
         raise DescriptionError(f"{value!r} is no text")
     return value
 
 
 def number(value: Any, default: float | None = None) -> float:  # noqa: ANN401
-    """An integer or a float; null is `default`."""
+    """The value, if it is a number, or `default` for null; else raises DescriptionError."""
     found = default if value is None else value
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise DescriptionError(f"{value!r} is no number")
@@ -172,7 +172,7 @@ def number(value: Any, default: float | None = None) -> float:  # noqa: ANN401
 
 
 def integer(value: object) -> int:
-    """An integer; anything else is refused."""
+    """The value, if it is an integer; else raises DescriptionError."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise DescriptionError(f"{value!r} is no integer")
     return value

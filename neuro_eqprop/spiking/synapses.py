@@ -1,15 +1,15 @@
 """The synapses of a projection: a matrix, a sparse matrix, a convolution or a diagonal.
 
-Each kind stores its distinct parameters only and answers for its matrix W (post, pre):
-`apply` computes W x, `fan_in` and `fan_out` count synapses by neuron, `T` is the
-transpose, `to_csr` and `dense` write W out, all of it or some rows. A weight of zero is no synapse.
+Each kind stores only its distinct parameters and stands for a matrix W (post, pre): `apply`
+computes W x, `fan_in` and `fan_out` count synapses by neuron, `T` is the transpose, `to_csr` and
+`dense` return W or some of its rows. A weight of zero is no synapse.
 
 `ConvolutionSynapses` share the weights of a kernel. With an image of (channels, height, width) as
 input, and m the sum of the image over squares of `pool` by `pool`, zero outside,
 
     y[o, i, j] = sum over c, a, b of K[o, c, a, b] m[c, stride i + a - padding, stride j + b - ...]
 
-Average pooling is part of K: a synapse has the weight K, so that K holds the division by pool^2.
+For average pooling, K includes the division by pool^2, so that synapses have the weights K.
 `transposed` synapses run from the output of that convolution to its image.
 """
 
@@ -28,11 +28,11 @@ import numpy.typing as npt
 from neuro_eqprop.arrays import Array, Ints, Shape
 
 BLOCK = 2**22
-"""Entries of a block of rows that is written out as a matrix."""
+"""Default number of entries of a dense block of rows."""
 LARGEST = 2**29
-"""Entries of the largest matrix that `dense` writes out; 4 GB."""
+"""Number of entries of the largest matrix that `dense` returns; 4 GB."""
 HASHED_DENSE = 1024
-"""Diagonals of up to this size hash as the matrix that version 0.1 stored."""
+"""Diagonals up to this size are hashed as the dense matrix that version 0.1 stored."""
 
 Indices = npt.NDArray[np.int32]
 
@@ -43,7 +43,7 @@ class Synapses(ABC):
     __slots__ = ()
     kind: ClassVar[str]
 
-    if TYPE_CHECKING:  # a field of sparse synapses, which would take it for its default
+    if TYPE_CHECKING:  # SparseSynapses has a field `shape`, whose default this would become
 
         @property
         def shape(self) -> tuple[int, int]:
@@ -74,12 +74,12 @@ class Synapses(ABC):
 
     @abstractmethod
     def fill(self, block: Array, start: int) -> None:
-        """Write the rows of W from `start` on to `block`, which is zero."""
+        """Write the rows of W from `start` on into `block`, which must be zero."""
 
     @property
     @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays that hold it, by name."""
+        """The arrays that store the synapses, by name."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -144,14 +144,14 @@ class Synapses(ABC):
         return block
 
     def blocks(self, entries: int = BLOCK) -> Iterator[tuple[slice, Array]]:
-        """W by blocks of rows, each with its rows."""
+        """Yields W in dense blocks of rows, each with its slice of rows."""
         rows = max(1, entries // max(1, self.shape[1]))
         for start in range(0, self.shape[0], rows):
             stop = min(start + rows, self.shape[0])
             yield slice(start, stop), self.dense(start, stop)
 
     def equals(self, other: Synapses) -> bool:
-        """Whether the other is of the same kind, with the same parameters."""
+        """Whether `other` has the same kind, settings and parameters."""
         if type(self) is not type(other) or self.shape != other.shape:
             return False
         return self.settings == other.settings and all(
@@ -160,7 +160,7 @@ class Synapses(ABC):
         )
 
     def hashed(self) -> Iterator[bytes]:
-        """The bytes that go into the digest of a network."""
+        """The bytes that the digest of a network hashes."""
         yield f"{self.kind} {self.shape} {sorted(self.settings.items())}".encode()
         for array in self.arrays.values():
             yield np.ascontiguousarray(array).tobytes()
@@ -188,7 +188,7 @@ class DenseSynapses(Synapses):
         return self.weight
 
     def with_values(self, values: Array) -> DenseSynapses:
-        """Another matrix."""
+        """Synapses with another matrix."""
         return DenseSynapses(values)
 
     @property
@@ -232,11 +232,11 @@ class DenseSynapses(Synapses):
         return {"weight": self.weight}
 
     def row_maxima(self) -> Array:
-        """By row."""
+        """The largest |w| of each row."""
         return np.asarray(np.abs(self.weight).max(axis=1, keepdims=True, initial=0.0))
 
     def hashed(self) -> Iterator[bytes]:
-        """The matrix alone, as in version 0.1."""
+        """The bytes of the matrix only, as in version 0.1."""
         yield np.ascontiguousarray(self.weight).tobytes()
 
 
@@ -275,7 +275,7 @@ class SparseSynapses(Synapses):
         return self.data
 
     def with_values(self, values: Array) -> SparseSynapses:
-        """The same places with other weights."""
+        """The same sparsity pattern with other weights."""
         return replace_unchecked(self, data=frozen(values, np.float64))
 
     @property
@@ -354,7 +354,7 @@ class SparseSynapses(Synapses):
         return {"shape": list(self.shape)}
 
     def row_maxima(self) -> Array:
-        """By row, at each stored weight."""
+        """The largest |w| of the row of each stored weight."""
         counts, most = np.diff(self.indptr), np.zeros(self.shape[0])
         full = np.flatnonzero(counts)
         if len(full):
@@ -364,7 +364,7 @@ class SparseSynapses(Synapses):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvolutionSynapses(Synapses):
-    """Synapses that share the weights of a kernel, see the module.
+    """Synapses that share the weights of a kernel; the module docstring has the equation.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ class ConvolutionSynapses(Synapses):
         return replace(self, transposed=not self.transposed)
 
     def windows(self) -> Iterator[tuple[int, int, tuple[slice, slice], tuple[slice, slice]]]:
-        """For each place of the kernel: the pixels of y, and those of m that it multiplies."""
+        """For each kernel position (a, b): the slices of y, and of m that it multiplies."""
         for a, b in product(*map(range, self.kernel.shape[2:])):
             pairs = [
                 self.overlap(offset, size, out)
@@ -446,7 +446,7 @@ class ConvolutionSynapses(Synapses):
                 yield a, b, (pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1])
 
     def overlap(self, offset: int, size: int, out: int) -> tuple[slice, slice]:
-        """Along one side: the outputs i with 0 <= stride i + offset - padding < size, and these."""
+        """Along one axis: outputs i with inputs j = stride i + offset - padding in 0..size-1."""
         first = max(0, -(-(self.padding - offset) // self.stride))
         last = min(out - 1, (size - 1 + self.padding - offset) // self.stride)
         begin = self.stride * first + offset - self.padding
@@ -474,7 +474,7 @@ class ConvolutionSynapses(Synapses):
         return found.reshape(n, -1)
 
     def geometry(self) -> tuple[Ints, Ints, Ints]:
-        """For one pair of channels, all synapses: target pixel, source pixel, kernel place."""
+        """Target pixel, source pixel and kernel position of all synapses of a pair of channels."""
         width = self.kernel.shape[3]
         columns, wide = self.output[2], self.image[2]
         found = []
@@ -492,9 +492,10 @@ class ConvolutionSynapses(Synapses):
         return (pixel, place, entry) if self.transposed else (place, pixel, entry)
 
     def channel_rows(self) -> tuple[int, Ints, Ints, Ints, Array]:
-        """Rows of one target channel: pixels, and row, column and kernel place of each synapse.
+        """Pixels of a target channel; row, column and kernel index of its synapses; the kernels.
 
-        Sorted by row and column; kernels come as (target channels, source channels, places).
+        Synapses are sorted by row and column. Row o of the kernels has the weights of target
+        channel o, by source channel and position.
         """
         target, source, entry = self.geometry()
         kernel = self.kernel.reshape(*self.kernel.shape[:2], -1)
@@ -510,7 +511,7 @@ class ConvolutionSynapses(Synapses):
         return pixels, rows[order], columns[order], places[order], flat
 
     def to_csr(self) -> SparseSynapses:
-        """Every synapse with its own weight; zeros of the kernel are left out."""
+        """W as a sparse matrix without the zeros of the kernel."""
         pixels, rows, columns, places, kernel = self.channel_rows()
         counts, indices, data = [], [], []
         for channel in kernel:
@@ -548,7 +549,7 @@ class ConvolutionSynapses(Synapses):
         }
 
     def row_maxima(self) -> Array:
-        """By target channel."""
+        """The largest |w| of each target channel."""
         others = (0, 2, 3) if self.transposed else (1, 2, 3)
         return np.asarray(np.abs(self.kernel).max(axis=others, keepdims=True))
 
@@ -563,7 +564,9 @@ class DiagonalSynapses(Synapses):
     def __post_init__(self) -> None:
         object.__setattr__(self, "diagonal", frozen(self.diagonal, np.float64))
         if self.diagonal.ndim != 1:
-            raise ValueError(f"a diagonal is one weight a neuron, not {self.diagonal.shape}")
+            raise ValueError(
+                f"a diagonal needs one weight per neuron, not shape {self.diagonal.shape}"
+            )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -576,7 +579,7 @@ class DiagonalSynapses(Synapses):
         return self.diagonal
 
     def with_values(self, values: Array) -> DiagonalSynapses:
-        """Another diagonal."""
+        """Synapses with another diagonal."""
         return DiagonalSynapses(values)
 
     @property
@@ -605,11 +608,11 @@ class DiagonalSynapses(Synapses):
         return {"diagonal": self.diagonal}
 
     def row_maxima(self) -> Array:
-        """Of the single weight."""
+        """|w| of the one synapse of each neuron."""
         return np.abs(self.diagonal)
 
     def hashed(self) -> Iterator[bytes]:
-        """The matrix of a small one, as in version 0.1."""
+        """The bytes of the dense matrix if it is small, as in version 0.1."""
         if len(self.diagonal) <= HASHED_DENSE:
             yield self.dense().tobytes()
         else:
@@ -620,7 +623,7 @@ KINDS: dict[str, type[Synapses]] = {
     each.kind: each
     for each in (DenseSynapses, SparseSynapses, ConvolutionSynapses, DiagonalSynapses)
 }
-"""All kinds of synapses by name."""
+"""Classes of synapses by kind."""
 
 
 def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -631,7 +634,7 @@ def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def replace_unchecked(synapses: SparseSynapses, **changes: Any) -> SparseSynapses:  # noqa: ANN401
-    """A sparse matrix whose arrays are known to fit; checking 10^8 synapses takes seconds."""
+    """`synapses` with other fields, without checks, which take seconds for 10^8 synapses."""
     made = object.__new__(SparseSynapses)
     for name in ("shape", "indptr", "indices", "data"):
         object.__setattr__(made, name, changes.get(name, getattr(synapses, name)))
@@ -639,13 +642,13 @@ def replace_unchecked(synapses: SparseSynapses, **changes: Any) -> SparseSynapse
 
 
 def mixed(weight: Array, image: Array) -> Array:
-    """The channels of images (samples, channels, height, width), mixed by a matrix."""
+    """1x1 convolution of images (samples, channels, height, width) with a matrix."""
     n, channels, height, width = image.shape
     return np.asarray(weight @ image.reshape(n, channels, -1)).reshape(n, -1, height, width)
 
 
 def csr(matrix: Array) -> SparseSynapses:
-    """The nonzero entries of a matrix."""
+    """A dense matrix as sparse synapses, without its zeros."""
     rows, columns = np.nonzero(matrix)
     indptr = np.searchsorted(rows, np.arange(len(matrix) + 1))
     return SparseSynapses(

@@ -1,4 +1,4 @@
-"""The task of a sweep: train once, then evaluate in several ways."""
+"""The task of a sweep: one training and its evaluations."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from neuro_eqprop.sweeps.spec import FLOAT, PROFILE, SPIKING
 
 LAST_EPOCH = ("train_accuracy", "validation_accuracy", "test_accuracy", "loss")
 TRAINING = (*LAST_EPOCH, "epochs", "parameters", "model_sha256")
-"""Columns of the table from the training."""
+"""Columns of the training metrics."""
 EVENTS = ("agreement", "rmse", "spikes_per_neuron", "synops_per_sample")
 EVALUATION = (
     "spiking_accuracy",
     *EVENTS,
     *("joules", "joules_low", "joules_high", "latency", "fits", "error"),
 )
-"""Columns of the table from the evaluation as spikes and the energy estimate."""
+"""Columns of the evaluation as spikes and of the energy estimate."""
 
 
 def run_trial(
     settings: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Train with the settings of a study, then evaluate in each of the given ways.
+    """Train a study, then evaluate the model with each of the given settings.
 
     Returns the metrics of the training under `training`, and under `evaluations` a row for each
     evaluation, with its error where it failed.
@@ -49,7 +49,7 @@ def run_trial(
 
 
 def digest(model: Model) -> str:
-    """SHA-256 of the parameters: equal for trainings with equal results."""
+    """SHA-256 of the parameters of a model."""
     hashed = sha256()
     for name, values in sorted(model.params.items()):
         hashed.update(f"{name} {values.shape} {values.dtype}\n".encode())
@@ -63,7 +63,7 @@ def evaluate(model: Model, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": None}
     try:
         return {**measure(model, data, how), "error": None}
-    except Exception as error:  # the other evaluations of this model go on
+    except Exception as error:  # the other evaluations of this model continue
         return {"error": f"{type(error).__name__}: {error}"}
 
 

@@ -1,6 +1,6 @@
-"""The page of a sweep: parallel coordinates, accuracy against joules, and the table.
+"""The HTML page of a sweep: parallel coordinates, accuracy against joules, and the table.
 
-One HTML file without references; the chart library is that of the report.
+The page is self-contained; it embeds the chart library of the HTML report.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from neuro_eqprop.sweeps.result import SweepResult
 
 SHOWN = 200
-"""Rows of the table on the page, the best first; the files have all."""
+"""Largest number of rows on the page; the table files have all."""
 LINES = 2000
-"""Cells drawn in the charts."""
+"""Largest number of cells in the parallel coordinates."""
 MEASURES = ("spiking_accuracy", "validation_accuracy", "test_accuracy")
 HIDDEN = ("model_sha256", "parameters", "epochs", "loss", "train_accuracy", "joules_low")
 
@@ -86,7 +86,7 @@ def page(result: SweepResult) -> str:
 
 
 def lead(result: SweepResult) -> str:
-    """One sentence about the sweep."""
+    """The lead of the page: number of cells, axes and the best cell."""
     failed = f", {result.failed} of them failed" if result.failed else ""
     method = result.sweep.search.method
     text = f"{result.cells} cells of a {method} search over {', '.join(result.sweep.axes)}{failed}."
@@ -101,8 +101,8 @@ def sections(result: SweepResult, figures: Mapping[str, Any]) -> list[str]:
     """The sections of the page."""
     captions = {
         "coordinates": "Every cell is a line through the values of its axes and its results.",
-        "joules": "Accuracy as spikes against joules of an inference; the line is the front: no "
-        "other cell is both more accurate and cheaper.",
+        "joules": "Accuracy as spikes against joules of an inference; the line is the Pareto "
+        "front: no other cell is more accurate at fewer joules.",
     }
     titles = {"coordinates": "Parallel coordinates", "joules": "Accuracy against joules"}
     found = [
@@ -115,7 +115,7 @@ def sections(result: SweepResult, figures: Mapping[str, Any]) -> list[str]:
 
 
 def width(figure: Mapping[str, Any]) -> int:
-    """The least width of a chart in pixels; the labels of parallel coordinates need room."""
+    """Minimum width of a chart in pixels, with room for the labels of parallel coordinates."""
     axes = {name for line in figure["data"] for name in line["x"] if isinstance(name, str)}
     return max(100 * len(axes), 320)
 
@@ -134,7 +134,7 @@ def order(result: SweepResult) -> list[Mapping[str, Any]]:
 
 
 def table(result: SweepResult) -> str:
-    """The table of the best rows."""
+    """The section with the table of the best rows."""
     names = [name for name in columns(result.rows) if result.has(name) and name not in HIDDEN]
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     rows = order(result)[:SHOWN]
@@ -194,7 +194,7 @@ def parallel_coordinates(result: SweepResult) -> dict[str, Any]:
 
 
 def labels(values: Sequence[Any]) -> dict[str, float]:
-    """The texts beside an axis with their heights: its ends, or each of its values if few."""
+    """Tick labels of an axis with their heights: all values if there are few, else the ends."""
     heights = {
         shown(value): height
         for value, height in zip(values, scale(values), strict=True)
@@ -206,7 +206,7 @@ def labels(values: Sequence[Any]) -> dict[str, float]:
 
 
 def colour(place: int, total: int) -> str:
-    """From blue for the best row to light grey for the last."""
+    """Line colour of a row: from blue for the best to light grey for the last."""
     part = place / max(total - 1, 1)
     low, high = (31, 98, 176), (190, 190, 190)
     mixed = (round(a + part * (b - a)) for a, b in zip(low, high, strict=True))
@@ -214,7 +214,7 @@ def colour(place: int, total: int) -> str:
 
 
 def scale(values: Sequence[Any]) -> list[float | None]:
-    """Values between 0 and 1: numbers by size, others by the order in which they appear."""
+    """Values scaled to [0, 1]: numbers by size, others by order of appearance."""
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     if len(numbers) != sum(value is not None for value in values):
         texts = list(dict.fromkeys(json.dumps(value) for value in values))
@@ -226,7 +226,7 @@ def scale(values: Sequence[Any]) -> list[float | None]:
 
 
 def accuracy_against_joules(result: SweepResult) -> dict[str, Any] | None:
-    """Cells with both, and the front of those that no other cell dominates."""
+    """Scatter plot of accuracy against joules with its Pareto front; None without joules."""
     both = ("joules", "spiking_accuracy")
     rows = [row for row in result.rows if all(row.get(name) is not None for name in both)]
     if not rows:

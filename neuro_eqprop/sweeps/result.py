@@ -60,7 +60,7 @@ class SweepResult:
 
     @property
     def objective(self) -> str:
-        """The column that counts: that of the search, or the best known accuracy."""
+        """The objective of the search, or an accuracy if no row has that column."""
         wanted = self.sweep.search.objective
         return next(
             (name for name in (wanted, "validation_accuracy", "test_accuracy") if self.has(name)),
@@ -72,12 +72,12 @@ class SweepResult:
         return any(row.get(column) is not None for row in self.rows)
 
     def best(self, column: str | None = None) -> Mapping[str, Any]:
-        """The row with the largest value of a column; the smallest one of joules and errors.
+        """The row with the largest value of a column, or the smallest of joules, latency or errors.
 
         Parameters
         ----------
         column : str, optional
-            Default: the objective of the search, or the accuracy.
+            Default: `objective`.
         """
         name = column or self.objective
         if not self.has(name):

@@ -15,7 +15,7 @@ from neuro_eqprop.checked_files.write import remove, write_bytes, write_text
 from neuro_eqprop.data.registry import DATASETS
 from neuro_eqprop.executors import Executor, Task, TaskResult, make_executor
 from neuro_eqprop.executors.dask import Tls
-from neuro_eqprop.executors.task import canonical
+from neuro_eqprop.executors.task import canonical, outcome_line
 from neuro_eqprop.experiments import config
 from neuro_eqprop.io.profile.load import load_profile
 from neuro_eqprop.spiking.codes import find_code
@@ -31,7 +31,7 @@ from neuro_eqprop.sweeps.table import write_table
 SPEC, TRIALS, PAGE, BEST = "sweep.json", "trials", "sweep.html", "best.toml"
 LOCK = ".lock"
 DEADLINE = 3600.0
-"""Seconds for each training with its evaluations."""
+"""Default time limit in seconds of a training with its evaluations."""
 VERSION = 1
 """Part of the key of a stored result; increase it when results change."""
 
@@ -59,9 +59,9 @@ def sweep(  # noqa: PLR0913
     """Train and evaluate many combinations of settings.
 
     A combination is a cell: a training, and with spiking settings its evaluation as spikes and,
-    with a profile, its energy. Cells that share a training share it in fact. Results are stored as
-    they come; a call with the same sweep and folder runs only what is missing or failed. The
-    table has the same bytes whatever the executor and the number of workers.
+    with a profile, its energy. Cells with equal training settings share one training. Results are
+    stored as they arrive; a call with the same sweep and folder runs only missing and failed cells.
+    The table does not depend on the executor or the number of workers.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def sweep(  # noqa: PLR0913
     slurm : mapping, optional
         Options of `sbatch` by long name, such as `{"partition": "short"}`.
     deadline : float
-        Seconds for a training with its evaluations.
+        Time limit in seconds of a training with its evaluations.
     force : bool
         Whether to discard the results of another sweep in the folder.
     progress : callable, optional
@@ -90,7 +90,7 @@ def sweep(  # noqa: PLR0913
     Returns
     -------
     SweepResult
-        Its rows, its table, and the best row.
+        The rows of the table, its files, and the best row.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def sweep(  # noqa: PLR0913
 def run_all(
     described: Sweep, folder: Path, runner: Executor, deadline: float, progress: Progress
 ) -> SweepResult:
-    """Run what is missing of a sweep, into a folder that belongs to this process."""
+    """Run the missing cells of a sweep; the caller holds the lock of the folder."""
     rows: list[Values] = []
     run: list[Values] = []
     search = combinations(described)
@@ -148,7 +148,7 @@ def run_all(
 
 
 def check_axes(described: Sweep) -> None:
-    """Raise ValueError for names and values that no training or evaluation takes."""
+    """Raise ValueError for invalid names and values, before anything runs."""
     first = {
         key: axis.values[0] if isinstance(axis, Choice) else axis.low
         for key, axis in described.axes.items()
@@ -171,12 +171,12 @@ def check_axes(described: Sweep) -> None:
 
 
 def check_value(key: str, value: object) -> None:
-    """Refuse values that no evaluation takes, and unknown data sets, before anything runs."""
+    """Raise an error for a value that no evaluation accepts, or an unknown data set."""
     if key in ("bits", "steps", "samples"):
         integer = isinstance(value, int) and not isinstance(value, bool) and value >= 1
         if not integer and (key, value) != ("bits", FLOAT):
             also = f", nor {FLOAT!r}" if key == "bits" else ""
-            raise SweepError(f"{key} is {value!r}, which is no integer above zero{also}")
+            raise SweepError(f"{key} is {value!r}, which is not an integer above zero{also}")
         if key == "bits" and integer:
             Rounding(int(str(value)))
     elif key == "dataset" and not Path(str(value)).suffix:
@@ -192,10 +192,10 @@ def check_value(key: str, value: object) -> None:
 
 
 def claim(folder: Path, described: Sweep, *, force: bool) -> None:
-    """Take the folder for this sweep; that of another one is refused unless `force` is given.
+    """Write the description of the sweep; raise SweepError if the folder has that of another.
 
-    Results are named by their settings, so that those of another sweep do no harm. They are removed
-    when this one has ended.
+    With `force` the description is replaced. Results are named by their settings, so those of the
+    other sweep cannot be confused with new ones; `run_all` removes them at the end.
     """
     path, content = folder / SPEC, canonical(described.to_json()) + b"\n"
     if path.exists() and read_bytes(path) != content and not force:
@@ -207,7 +207,7 @@ def claim(folder: Path, described: Sweep, *, force: bool) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise SweepError for a path that is no folder."""
+    """Raise SweepError if the path is a file."""
     if folder.exists() and not folder.is_dir():
         raise SweepError(f"{folder} is a file; out names a folder")
 
@@ -220,7 +220,7 @@ def run_cells(
     deadline: float,
     on_done: Callable[[int, str], None],
 ) -> list[Values]:
-    """The rows of cells, in their order; those with a stored result do not run again."""
+    """The rows of the cells, in order; only cells without a stored result run."""
     tasks, trials = [], {}
     for task, members in group(described, cells):
         tasks.append((task, members))
@@ -246,7 +246,7 @@ def run_cells(
 def group(
     described: Sweep, cells: Sequence[Values]
 ) -> Iterator[tuple[Task, list[tuple[int, Values]]]]:
-    """Tasks with their cells: one task for the cells that share a training."""
+    """Yield each task with its cells, (position, values): one task for each distinct training."""
     found: dict[bytes, list[tuple[int, Values]]] = {}
     for place, values in enumerate(cells):
         settings = described.study(values).flat()
@@ -270,23 +270,19 @@ def cell_row(values: Values, found: TaskResult, position: int) -> Values:
 
 
 def trial_path(folder: Path, task: Task) -> Path:
-    """The file of the result of a task."""
+    """The file with the result of a task."""
     return folder / TRIALS / f"{task.key}-{VERSION}.json"
 
 
 def store(folder: Path, result: TaskResult) -> None:
-    """Store a result or a failure, atomically."""
-    entry = {
-        "task": result.task.to_json(),
-        "values": result.values,
-        "error": result.error,
-        "seconds": result.seconds,
-    }
-    write_bytes(trial_path(folder, result.task), canonical(entry) + b"\n")
+    """Write a result, or the error of a failed task, atomically."""
+    task = result.task
+    line = outcome_line(result.values, result.error, result.seconds, task=task.to_json())
+    write_bytes(trial_path(folder, task), line)
 
 
 def load(folder: Path, task: Task) -> TaskResult | None:
-    """The stored result of a task; None where there is none, or a failure, which runs again."""
+    """The stored result of a task; None if it is missing or failed, so that the task runs again."""
     path = trial_path(folder, task)
     if not path.is_file():
         return None

@@ -33,7 +33,7 @@ def grid(sweep: Sweep) -> Combinations:
 
 
 def draws(sweep: Sweep) -> Combinations:
-    """Combinations drawn at random; the first ones do not depend on how many are drawn."""
+    """Random combinations; the first n do not depend on the number of trials."""
     rng = np.random.default_rng(sweep.search.seed)
     yield [
         {key: drawn(axis, rng.random()) for key, axis in sweep.axes.items()}
@@ -42,7 +42,7 @@ def draws(sweep: Sweep) -> Combinations:
 
 
 def drawn(axis: Axis, part: float) -> Any:  # noqa: ANN401
-    """The value of an axis at a fraction of it, from 0 to 1."""
+    """The value of an axis for a uniform random number in [0, 1)."""
     if isinstance(axis, Range):
         return axis.at(part)
     return axis.values[min(int(part * len(axis.values)), len(axis.values) - 1)]
@@ -80,7 +80,7 @@ def optuna_search(sweep: Sweep) -> Combinations:
 
 
 def distribution(axis: Axis) -> Any:  # noqa: ANN401
-    """An axis as Optuna describes it; listed values are categories, by their JSON."""
+    """The Optuna distribution of an axis; listed values are categories, as JSON."""
     import optuna
 
     if isinstance(axis, Choice):
@@ -91,5 +91,5 @@ def distribution(axis: Axis) -> Any:  # noqa: ANN401
 
 
 def chosen(axis: Axis, value: Any) -> Any:  # noqa: ANN401
-    """The value of an axis that a parameter of Optuna denotes."""
+    """The value of an axis for a parameter value of Optuna."""
     return json.loads(value) if isinstance(axis, Choice) else value

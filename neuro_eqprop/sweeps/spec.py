@@ -1,4 +1,4 @@
-"""The description of a sweep: what varies, how it is searched, what is measured."""
+"""The specification of a sweep: axes, settings, evaluation and search."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ METHODS = {
     "random": "`trials` combinations drawn at random",
     "optuna": "`trials` combinations chosen by Optuna's TPE sampler from earlier results",
 }
-"""The search methods, with one clause each for help and documentation."""
+"""Names of the search methods, with a description for help and documentation."""
 SPIKING = ("on", "code", "bits", "steps", "input", "samples")
 """Settings of the evaluation as spikes."""
 PROFILE = "profile"
-"""The chip of the energy estimate."""
+"""Setting with the chip of the energy estimate."""
 FLOAT = "float"
 """Value of `bits` for weights in floating point."""
 MOST_CELLS = 100_000
@@ -44,9 +44,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """An axis with all numbers from `low` to `high`, for random and Optuna search.
+    """An axis with the numbers from `low` to `high`, for random and Optuna search.
 
-    Integers if both ends are; with `log` uniform in the logarithm.
+    It has integers if both ends are integers, and is uniform in the logarithm with `log`.
     """
 
     low: float
@@ -80,8 +80,8 @@ Axis: TypeAlias = Choice | Range
 class Search:
     """How the combinations are chosen.
 
-    With Optuna, the objective is a column of the table; choose one that the test samples do not
-    enter, such as `validation_accuracy`.
+    With Optuna, the objective is a column of the table; choose one that does not depend on the test
+    samples, such as `validation_accuracy`.
     """
 
     method: str = setting("grid", "how combinations are chosen", choices=tuple(METHODS))
@@ -120,7 +120,7 @@ class Sweep:
     settings : mapping
         Settings of every training, as in `study.toml`.
     spiking : mapping
-        Settings of the evaluation as spikes, and `profile`. Without any, rates alone are trained.
+        Settings of the evaluation as spikes, and `profile`. Without any, only rates are evaluated.
     search : Search
         How combinations are chosen.
     """
@@ -174,7 +174,7 @@ class Sweep:
 
 
 def axis_json(axis: Axis) -> Any:  # noqa: ANN401
-    """An axis as a file has it."""
+    """An axis as JSON values."""
     if isinstance(axis, Choice):
         return list(axis.values)
     return {"low": axis.low, "high": axis.high, "log": axis.log}
@@ -186,7 +186,7 @@ def read_sweep(source: str | Path | Mapping[str, Any] | Sweep) -> Sweep:
         return source
     if not isinstance(source, str | Path | Mapping):
         raise SweepError(f"a sweep is a TOML file, a mapping or a Sweep, not {source!r}")
-    table = Table(source, "sweep") if isinstance(source, Mapping) else read_toml(Path(source))
+    table = Table(source, "sweep") if isinstance(source, Mapping) else read_file(Path(source))
     table.check_keys(TABLES)
     axes = table.table("axes")
     try:
@@ -200,6 +200,20 @@ def read_sweep(source: str | Path | Mapping[str, Any] | Sweep) -> Sweep:
         raise
     except ValueError as error:
         raise SweepError(f"{table.file}: {error}") from error
+
+
+def read_file(path: Path) -> Table:
+    """The tables of a sweep file; the error of a missing one says what it holds."""
+    try:
+        return read_toml(path)
+    except FileFormatError as error:
+        if isinstance(error.__context__, FileNotFoundError):
+            raise FileFormatError(
+                f"{error}; a sweep file has a table [axes] with lists of values, such as "
+                "seed = [0, 1, 2], and [settings] of every training: `neuro-eqprop sweep --help` "
+                "shows one, docs/how-to/sweep.md explains it"
+            ) from None
+        raise
 
 
 def read_axis(axes: Table, key: str) -> Axis:

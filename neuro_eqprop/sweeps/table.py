@@ -1,6 +1,6 @@
 """The table of a sweep, a row for each cell, as CSV and as Parquet.
 
-It holds nothing that differs between two runs of the same sweep: no times, hosts or dates.
+It has no times, hosts or dates, so that two runs of the same sweep give the same table.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def csv_value(value: Any) -> Any:  # noqa: ANN401
-    """A value as a CSV file has it."""
+    """A value for the CSV writer; lists and booleans become JSON."""
     return json.dumps(value) if isinstance(value, list | tuple | bool) else value
 
 
@@ -63,7 +63,7 @@ def as_parquet(rows: Sequence[Mapping[str, Any]]) -> bytes | None:
 
 
 def one_type(values: list[Any]) -> list[Any]:
-    """Values of a column that Parquet accepts: numbers as floats if mixed, else texts if mixed."""
+    """Values of one type for Parquet: mixed numbers become floats, other mixtures text."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1:
         return values

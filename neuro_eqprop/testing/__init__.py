@@ -1,4 +1,4 @@
-"""The conformance suite: what any backend must pass to be called equal to the reference."""
+"""The conformance suite, which compares a backend with the reference spike by spike."""
 
 from neuro_eqprop.testing.cases import CASES as CASES
 from neuro_eqprop.testing.check import Report as Report

@@ -1,4 +1,4 @@
-"""A case of the conformance suite, and helpers to write one."""
+"""Cases of the conformance suite, and helpers to build them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EPISODE = three_phase(beta=0.5, free=12, nudged=10)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run in which a backend must equal the reference."""
+    """A run for which a backend must return the results of the reference."""
 
     name: str
     network: SpikingNetwork
@@ -43,7 +43,7 @@ class Case:
 
 
 def record_everything(network: SpikingNetwork) -> Record:
-    """A record of every spike and signal."""
+    """The record of all spikes and signals of a network."""
     held = {
         p.name: "state" if isinstance(p.neuron, Graded) else "voltage" for p in network.populations
     }
@@ -60,25 +60,25 @@ def build(
     samples: int = 2,
     schedule: Schedule = EPISODE,
 ) -> Case:
-    """A case in which everything is recorded; the last population is the output."""
+    """A case that records everything; the last population is the output."""
     network = SpikingNetwork(1e-3, tuple(populations), tuple(projections), populations[-1].name)
     stimulus = Stimulus(samples, current or {}, pull or {})
     return Case(name, network, stimulus, schedule, record_everything(network))
 
 
 def in_fixed_point(case: Case, rounding: Rounding) -> Case:
-    """The case in fixed point."""
+    """The case with its network in fixed point."""
     network, _ = quantise(case.network, rounding)
     return replace(case, name=f"{case.name}, in fixed point", network=network)
 
 
 def group(name: str, neuron: Neuron, *bias: float) -> Population:
-    """A population with these biases."""
+    """A population with one neuron per bias."""
     return Population(name, neuron, np.array(bias))
 
 
 def rows(*values: Sequence[float]) -> Array:
-    """A matrix, row by row."""
+    """A matrix from its rows."""
     return np.array(values, dtype=float)
 
 
@@ -98,7 +98,7 @@ class Run:
 
 
 def run_case(backend: Backend, case: Case) -> Run:
-    """Run a case and keep its recordings."""
+    """The result and the recordings of a case on a backend."""
     sink = MemorySink()
     result = backend.run(case.network, case.stimulus, case.schedule, record=case.record, sink=sink)
     return Run(result, sink.recordings)

@@ -1,4 +1,4 @@
-"""Small networks that each show one thing a simulator can get wrong."""
+"""Small networks that each test one thing a simulator can get wrong."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ZERO = replace(PLAIN, reset=Reset.ZERO)
 LEAKY = replace(PLAIN, current_decay=0.3, voltage_decay=0.1)
 SIGMA_DELTA = Graded(HARD_SIGMOID, theta=1 / 16, damping=0.5)
 
-# Fires first in the eighth step of a sample, when its targets have long been at a limit.
+# Fires for the first time in step eight, when the voltages of its targets are at a limit.
 LATE = group("late", PLAIN, 1 / 16)
 A, B = group("a", PLAIN, 0.375, 0.75), group("b", PLAIN, 0.125, 0.25, 0.0)
 GRADED_A = group("a", SIGMA_DELTA, 0.25, 0.8125)
@@ -47,7 +47,7 @@ UNEQUAL = (Phase("strong", 0.75, 7, 3), Phase("off", 0.0, 9, 9), Phase("weak", -
 
 
 def resets() -> list[Case]:
-    """Threshold and reset: when a neuron spikes, and its voltage after a spike."""
+    """Cases of threshold and reset."""
     bias, current = (0.3125, 0.75, 1.0, 1.375, 1.5), {"a": rows([0.0] * 5, [0.25] * 5)}
     tie = (0.5, 0.25, 0.125, 0.4375)
     leaky_tie = group("a", replace(PLAIN, voltage_decay=0.25), 0.625, 0.4375)
@@ -66,7 +66,7 @@ def resets() -> list[Case]:
 
 
 def limits() -> list[Case]:
-    """Where the voltage ends."""
+    """Cases of floor and ceiling of the voltage."""
     kick = rows([4.0], [2.0])
     free = group("b", replace(PLAIN, floor=-inf, ceiling=inf), -0.5, 1.5)
     high_floor = group("a", replace(ZERO, floor=0.25), 0.375, -0.5, 0.75)
@@ -81,7 +81,7 @@ def limits() -> list[Case]:
 
 
 def sizes() -> list[Case]:
-    """As little as there can be, and samples one after the other."""
+    """Cases of the smallest sizes, of several samples, of unusual names and of no recording."""
     pair = [group("a", PLAIN, 0.0), group("b", LEAKY, 0.0)]
     loop = [link("a", "b", rows([0.75]), delay=3), link("b", "a", rows([-0.5]))]
     current = {"a": rows([1.5], [0.0], [-1.5], [0.125])}
@@ -98,7 +98,7 @@ def sizes() -> list[Case]:
 
 
 def paths() -> list[Case]:
-    """Delays, gains and weights of projections."""
+    """Cases of delays, gains and weights of projections."""
     beta = Gain.BETA
     two = [link("a", "b", ACROSS, delay=2), link("a", "b", -ACROSS / 2, delay=5)]
     gated = link("a", "b", 2 * ACROSS, gain=beta)
@@ -128,9 +128,10 @@ def paths() -> list[Case]:
 
 
 def sums() -> list[Case]:
-    """Tenths, which no float holds exactly: in another order their sums miss a tie by one bit.
+    """Cases of the order of additions.
 
-    Each target hears of one neuron alone, so that the sum over spikes has no order.
+    Floats cannot represent tenths exactly: summed in another order, they miss a tie by one bit.
+    Each target has only one source, so that the order of the sum over spikes does not matter.
     """
     drawn = np.random.default_rng(9).integers(-3, 4, (6, 64))
     bias, current, one = drawn[0] / 10, drawn[1:3] / 10, drawn[3] / 10
@@ -158,7 +159,7 @@ def sums() -> list[Case]:
 
 
 def graded() -> list[Case]:
-    """Messages with a payload."""
+    """Cases of graded messages."""
     pair, loop = [GRADED_A, GRADED_B], [link("a", "b", ACROSS / 2), link("b", "a", BACK / 4)]
     relu, tanh = replace(SIGMA_DELTA, activation=RELU), replace(SIGMA_DELTA, activation=TANH)
     nudge = link("b", "b", -np.eye(3), delay=2, gain=Gain.BETA)
@@ -178,7 +179,7 @@ def graded() -> list[Case]:
 
 
 def following() -> list[Case]:
-    """Spikes of neurons that keep a rate."""
+    """Cases of neurons that track a rate."""
     slow, fast = DecreasingGain(0.5, 0.0), DecreasingGain(1.0, 0.5)
     predicting = replace(PLAIN, follow=RateTracking(HARD_SIGMOID, gain=fast, step=slow))
     drawn = replace(
@@ -198,9 +199,9 @@ def following() -> list[Case]:
 
 
 def overflowing() -> list[Case]:
-    """Numbers beyond 24 bits: a slow current wraps, a voltage and a state without limits saturate.
+    """Cases of overflow in 24 bits: currents wrap; voltages and states without limits saturate.
 
-    All are whole at a unit of 2^-14, and of 2^-18 for messages.
+    All values are multiples of 2^-14 for spikes, and of 2^-18 for messages.
     """
     free = replace(PLAIN, floor=-inf, ceiling=inf)
     slow = replace(free, current_decay=1 / 64)
@@ -235,7 +236,7 @@ ROUNDINGS = {
     "ties in round": EIGHT,
     "spikes and messages": FOUR,
 }
-"""Cases that are also run in fixed point, and the weights they have there."""
+"""Cases that also run in fixed point, with the rounding of their weights."""
 
 FLOAT_CASES = (*resets(), *limits(), *sizes(), *paths(), *sums(), *graded(), *following())
 CASES: tuple[Case, ...] = (
@@ -243,4 +244,4 @@ CASES: tuple[Case, ...] = (
     *(in_fixed_point(case, ROUNDINGS[case.name]) for case in FLOAT_CASES if case.name in ROUNDINGS),
     *overflowing(),
 )
-"""The named cases, each a short run of few samples."""
+"""All handwritten cases; each is a short run of few samples."""

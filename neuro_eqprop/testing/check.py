@@ -1,4 +1,4 @@
-"""Compare a backend with the reference, spike by spike."""
+"""Comparison of a backend with the reference, spike by spike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neuro_eqprop.testing.random_networks import draw_cases
 from neuro_eqprop.traces import Recording
 
 TOLERANCE = 1e-12
-"""Tolerance of signals and means, relative to the larger of one and their size."""
+"""Tolerance of signals and means, relative to max(1, |value|)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """A place where the backend and the reference differ; the earliest comes first."""
+    """A value that differs from the reference; differences sort by step."""
 
     step: int
     population: str
@@ -41,14 +41,14 @@ class Difference:
 
 
 def differing(got: Array | Ints, want: Array | Ints, tolerance: float) -> Ints:
-    """The indices at which two arrays differ, in order; a value that is not finite counts."""
+    """The indices at which two arrays differ, in order; values that are not finite differ."""
     with np.errstate(invalid="ignore"):
-        off = np.abs(got - want) <= tolerance * np.maximum(1.0, np.abs(want))
-    return np.argwhere(~off)
+        close = np.abs(got - want) <= tolerance * np.maximum(1.0, np.abs(want))
+    return np.argwhere(~close)
 
 
 def differences(got: Recording, want: Recording) -> Iterator[Difference]:
-    """The first difference of each recorded array: exact in spikes, with a tolerance in signals."""
+    """The first difference of each recorded array; spikes must be equal, signals close."""
     pairs = [(name, "message", got.spikes[name], want.spikes[name], 0.0) for name in want.spikes]
     pairs += [
         (name, variable, got.signals[name, variable], array, TOLERANCE)
@@ -119,7 +119,7 @@ def check_case(backend: Backend, case: Case) -> None:
         compare_results(got, want, case)
         compare_overflows(got, want)
         if case.network.digest != digest:
-            raise AssertionError("the network itself was changed by the run")
+            raise AssertionError("the run changed the network")
     except AssertionError as error:
         raise AssertionError(f"{backend.name}, case {case.name!r}: {error}") from None
 
@@ -135,7 +135,7 @@ def check_backend(backend: str | Backend, *, seed: int = 0, networks: int = 20) 
     backend : str or Backend
         A backend, or the name of one.
     seed : int
-        Of the random networks.
+        Seed of the random networks.
     networks : int
         Number of random networks.
 

@@ -1,4 +1,4 @@
-"""Random recurrent networks, drawn so that no part of them is idle."""
+"""Random recurrent networks in which every population is active."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def on_grid(values: Array) -> Array:
 
 
 def draw_spiking(rng: np.random.Generator) -> Spiking:
-    """A spiking neuron of any kind."""
+    """A random spiking neuron."""
     threshold = float(rng.choice([0.75, 1.0, 2.0]))
     return Spiking(
         current_decay=float(rng.choice([1.0, 1.0, 0.5, 0.3])),
@@ -56,7 +56,7 @@ def draw_spiking(rng: np.random.Generator) -> Spiking:
 
 
 def draw_graded(rng: np.random.Generator) -> Graded:
-    """A graded neuron of any kind."""
+    """A random graded neuron."""
     curves = (HARD_SIGMOID, RELU, TANH, box(2.0))
     return Graded(
         curves[int(rng.integers(len(curves)))],
@@ -66,7 +66,10 @@ def draw_graded(rng: np.random.Generator) -> Graded:
 
 
 def draw_population(name: str, neuron: Neuron, rng: np.random.Generator) -> Population:
-    """Random biases; a spiking population starts with a saturated unit and one that ties."""
+    """A population with random biases.
+
+    In a spiking population, unit 0 fires in every step and unit 1 starts exactly at its threshold.
+    """
     size = int(rng.integers(4, 13))
     scale = neuron.threshold if isinstance(neuron, Spiking) else 1.0
     bias = on_grid(scale * rng.uniform(-0.25, 0.6, size))
@@ -76,8 +79,8 @@ def draw_population(name: str, neuron: Neuron, rng: np.random.Generator) -> Popu
     return Population(name, neuron, bias)
 
 
-def spared(population: Population, values: Array) -> Array:
-    """`values` (units last) without those of the two units that must not change."""
+def without_input(population: Population, values: Array) -> Array:
+    """`values` (units last) with zeros for units 0 and 1 of a spiking population."""
     if isinstance(population.neuron, Spiking):
         values[..., :2] = 0.0
     return values
@@ -86,7 +89,7 @@ def spared(population: Population, values: Array) -> Array:
 def draw_projections(
     populations: list[Population], rng: np.random.Generator, kinds: np.random.Generator
 ) -> tuple[Projection, ...]:
-    """Most pairs, some twice; every population hears of its neighbour and of itself.
+    """Random projections, which include one to the next population and one to itself.
 
     `kinds` draws the kind of synapses.
     """
@@ -95,13 +98,13 @@ def draw_projections(
     pairs += [(p, p) for p in populations]
     drawn = []
     for source, target in pairs:
-        heard = sum(other is target for _, other in pairs)
+        inputs_of_target = sum(other is target for _, other in pairs)
         scale = target.neuron.threshold if isinstance(target.neuron, Spiking) else 0.5
         weight = rng.normal(
-            0.0, 2 * scale / (heard * np.sqrt(source.size)), (target.size, source.size)
+            0.0, 2 * scale / (inputs_of_target * np.sqrt(source.size)), (target.size, source.size)
         )
         weight[rng.random(weight.shape) < 0.3] = 0.0
-        weight = spared(target, on_grid(weight).T).T.copy()
+        weight = without_input(target, on_grid(weight).T).T.copy()
         gain = Gain.BETA if rng.random() < 0.3 else Gain.ONE
         synapses = draw_synapses(weight, target, kinds)
         drawn.append(
@@ -111,7 +114,7 @@ def draw_projections(
 
 
 def draw_synapses(weight: Array, target: Population, rng: np.random.Generator) -> Synapses:
-    """Synapses of any kind, with weights of the size of the matrix."""
+    """Synapses of a random kind, with weights of the scale of the matrix."""
     kind = str(rng.choice(["dense", "sparse", "convolution", "transposed", "diagonal"]))
     if kind == "diagonal" and weight.shape[0] == weight.shape[1]:
         return DiagonalSynapses(np.diag(weight))
@@ -125,7 +128,7 @@ def draw_synapses(weight: Array, target: Population, rng: np.random.Generator) -
 def draw_convolution(
     weight: Array, target: Population, rng: np.random.Generator, *, transposed: bool
 ) -> Synapses:
-    """A convolution between populations of these sizes; units that must not change get nothing."""
+    """A random convolution with the shape of `weight`; units 0 and 1 get no input if spiking."""
     outputs, inputs = weight.shape[::-1] if transposed else weight.shape
     shapes = [
         (image, kernel, stride, padding, pool)
@@ -150,7 +153,7 @@ def draw_convolution(
 
 
 def factors(size: int) -> list[tuple[int, int, int]]:
-    """All images (channels, height, width) of that many pixels."""
+    """All image shapes (channels, height, width) with `size` pixels."""
     pairs = [(c, h) for c in range(1, size + 1) for h in range(1, size + 1) if size % (c * h) == 0]
     return [(c, h, size // (c * h)) for c, h in pairs]
 
@@ -158,7 +161,7 @@ def factors(size: int) -> list[tuple[int, int, int]]:
 def padded_outputs(
     image: Shape, kernel: Shape, stride: int, *, padding: int, pool: int, size: int
 ) -> int:
-    """The output channels with which a convolution has `size` outputs; 0 if there are none."""
+    """Number of output channels for which a convolution has `size` outputs; 0 if impossible."""
     sides = [
         (n // pool + 2 * padding - k) // stride + 1 for n, k in zip(image[1:], kernel, strict=True)
     ]
@@ -168,7 +171,7 @@ def padded_outputs(
 
 
 def attempt_case(seed: int, number: int, *, attempt: int) -> Case:
-    """A random network over the phases of one sample of three phases."""
+    """A random network with a schedule of three phases."""
     rng = np.random.default_rng([seed, number, attempt])
     kinds = ("spiking", "graded", "spiking", "mixed")[number % 4]
     populations = []
@@ -181,8 +184,8 @@ def attempt_case(seed: int, number: int, *, attempt: int) -> Case:
     )
     network = SpikingNetwork(1e-3, tuple(populations), projections, populations[-1].name)
     first, last = populations[0], populations[-1]
-    current = spared(first, on_grid(rng.uniform(-0.25, 0.5, (SAMPLES, first.size))))
-    pull = spared(last, on_grid(rng.uniform(-1.0, 1.0, (SAMPLES, last.size))))
+    current = without_input(first, on_grid(rng.uniform(-0.25, 0.5, (SAMPLES, first.size))))
+    pull = without_input(last, on_grid(rng.uniform(-1.0, 1.0, (SAMPLES, last.size))))
     schedule = three_phase(beta=float(rng.choice([0.5, 0.3])), free=14, nudged=10)
     stimulus = Stimulus(SAMPLES, {first.name: current}, {last.name: pull})
     name = f"random {kinds} network {number} of seed {seed}"
@@ -190,7 +193,7 @@ def attempt_case(seed: int, number: int, *, attempt: int) -> Case:
 
 
 def ties(case: Case, run: Run) -> bool:
-    """Whether in each spiking population some voltage met its threshold exactly."""
+    """Whether some voltage of each spiking population was exactly at its threshold."""
     for population in case.network.populations:
         neuron, name = population.neuron, population.name
         if not isinstance(neuron, Spiking):
@@ -206,8 +209,8 @@ def ties(case: Case, run: Run) -> bool:
     return True
 
 
-def lively(case: Case, run: Run) -> bool:
-    """Whether all populations send, and the spiking ones have a saturated unit and a tie."""
+def active(case: Case, run: Run) -> bool:
+    """Whether all populations send, and spiking ones have a tie and a unit that always fires."""
     for population in case.network.populations:
         rasters = [recording.spikes[population.name] for recording in run.recordings]
         if not all(raster.any() for raster in rasters):
@@ -220,16 +223,16 @@ def lively(case: Case, run: Run) -> bool:
 
 
 def draw_case(seed: int, number: int) -> Case:
-    """Random network `number` of `seed`: the first drawn that is lively."""
+    """Random network `number` of `seed`: the first draw that is active."""
     for attempt in count():
         case = attempt_case(seed, number, attempt=attempt)
-        if lively(case, run_case(load_backend("reference"), case)):
+        if active(case, run_case(load_backend("reference"), case)):
             return case
     raise AssertionError("an endless count has ended")
 
 
 def lengthened(case: Case, steps: int) -> Case:
-    """The first sample of a case over `steps` steps: free, pulled away, pulled towards."""
+    """The first sample of a case, with a three-phase schedule of `steps` steps in total."""
     nudged = steps // 3
     beta = max(phase.beta for phase in case.schedule)
     schedule = three_phase(beta=beta, free=steps - 2 * nudged, nudged=nudged)
@@ -240,13 +243,13 @@ BITS = (8, 4, 12, 9, 3, 16)
 
 
 def draw_whole_case(seed: int, number: int) -> Case:
-    """Random network `number` of `seed` in fixed point; every way to round weights comes up."""
+    """Random network `number` of `seed` in fixed point, with a rounding chosen by `number`."""
     rounding = Rounding(BITS[number % 6], tuple(Scaling)[number % 2], even=number % 3 == 0)
     return in_fixed_point(draw_case(seed, number), rounding)
 
 
 def draw_cases(seed: int, networks: int) -> Iterator[Case]:
-    """`networks` random networks, and every fifth of them in fixed point too."""
+    """`networks` random networks; every fifth of them also in fixed point."""
     for number in range(networks):
         yield draw_case(seed, number)
         if number % 5 == 0:

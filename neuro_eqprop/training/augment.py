@@ -1,4 +1,4 @@
-"""Data augmentation: random shifts and mirror images, and words left out."""
+"""Data augmentation: random shifts and flips of images, and word dropout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def no_augmentation(x: Values, rng: np.random.Generator) -> Values:
 
 
 def in_turn(*steps: Augmentation) -> Augmentation:
-    """One augmentation after the other."""
+    """The composition of augmentations, applied in the given order."""
     used = [step for step in steps if step is not no_augmentation]
     if not used:
         return no_augmentation
@@ -36,7 +36,7 @@ def in_turn(*steps: Augmentation) -> Augmentation:
 
 
 def random_flip(flip: bool, shape: Shape) -> Augmentation:
-    """Mirror half of the images, left to right."""
+    """Flip each image left to right with probability 1/2."""
     if not flip:
         return no_augmentation
     if len(shape) != 3:
@@ -57,7 +57,7 @@ def word_dropout(part: float, vocabulary: int) -> Augmentation:
     if not part:
         return no_augmentation
     if not vocabulary:
-        raise ValueError("only token ids can be left out: use word_dropout=0 with other samples")
+        raise ValueError("word_dropout needs token ids: use word_dropout=0 for other samples")
 
     def leave_out(x: Values, rng: np.random.Generator) -> Values:
         kept = torch.from_numpy(rng.random(tuple(x.shape)) >= part).to(x.device)
@@ -69,8 +69,8 @@ def word_dropout(part: float, vocabulary: int) -> Augmentation:
 def random_shift(most: int, shape: Shape, fill: tuple[float, ...] = ()) -> Augmentation:
     """Shift each image by up to `most` pixels in both directions.
 
-    Free pixels are filled with `fill`, a value a channel, such as the means that an input is
-    normalised by; with zeros by default.
+    Exposed pixels get the value of their channel in `fill`, such as the mean that the input is
+    normalised by; zero by default.
     """
     if not most:
         return no_augmentation

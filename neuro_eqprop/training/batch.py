@@ -10,13 +10,14 @@ from neuro_eqprop.ops.protocol import Values
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Samples with their targets; `measured` says whether to measure how they settle."""
+    """Samples with their targets."""
 
     x: Values
     """Inputs (samples, features)."""
     target: Values
     """Targets (samples, *output shape): one-hot for classes, any values for regression."""
     measured: bool
+    """Whether to measure how the samples settle."""
     beta: float | None = None
     """Nudging strength, if it differs from the configuration's."""
 
@@ -30,7 +31,8 @@ class BatchUpdate:
     correct: Values
     """Samples whose largest output is that of the target, in the free phase.
 
-    This and the next two are numbers or tensors of no dimension, not yet read from their device.
+    This, `loss` and `residual` are numbers or 0-d tensors; tensors stay on their device until
+    `EpochStatistics.read`.
     """
     loss: Values
     """Mean cost of the free phase."""

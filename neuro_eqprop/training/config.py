@@ -1,4 +1,4 @@
-"""How to train: the update rule, the nudging, the optimizer; a batch and its update."""
+"""Configuration of a training: update rule, nudging, settling and optimizer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ NUDGING_LABELS: Mapping[Nudging, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """How to train; `beta` is per sample, as the cost is summed, not averaged, over a batch."""
+    """Hyperparameters of a training.
+
+    `beta` is per sample: the cost is summed, not averaged, over a batch.
+    """
 
     epochs: int
     batch: int
@@ -71,7 +74,7 @@ class TrainingConfig:
     beta_end: float | None = None
     """Beta at the end of training, reached linearly; None keeps it constant."""
     points: int = 4
-    """Points of holomorphic nudging."""
+    """Points of holomorphic nudging on the circle of radius beta."""
     damping: float = 1.0
     """Damping factor of an update, in (0, 1]."""
     anderson: int = 0

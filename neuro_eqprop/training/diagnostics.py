@@ -36,13 +36,13 @@ from neuro_eqprop.training.rules.registry import RULES
 DRIFT_LIMIT = 0.1
 BLOCKED_LIMIT = 0.5
 WRONG = 0.5
-"""An output is wrong if its rate differs from the target by more."""
+"""Smallest difference from the target at which an output counts as wrong."""
 SETTLED = Stop(1e-10, 400)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """The measures of the module docstring.
+    """Drift, blocked outputs and update cosines, as the module docstring defines them.
 
     A measure is None if it was not computed, if the rule has no phases or if the network does not
     settle. The drift is also None if the nudge moved no rate at all, in which case `stuck` is true.
@@ -55,7 +55,7 @@ class Diagnostics:
 
     @property
     def warning(self) -> str | None:
-        """A problem and its remedy; None if there is none."""
+        """The first problem found, with its remedy; None if there is none."""
         if self.stuck:
             return (
                 "the nudge moved no rate of the probe samples, so they contribute nothing to the "
@@ -88,7 +88,7 @@ def diagnose(
     *,
     truth: bool = True,
 ) -> Diagnostics:
-    """Diagnose a few samples in float64; the cosines, which take longest, only if `truth`."""
+    """Diagnostics of a few samples in float64; `truth` adds the cosines, which take longest."""
     ops = TorchOps(torch.float64)
     tensors = {name: ops.from_numpy(value) for name, value in params.items()}
     batch = Batch(ops.from_numpy(x), ops.from_numpy(target), measured=True)

@@ -46,7 +46,7 @@ class ProcessGroup:
         return self.rank == 0
 
     def part(self, rows: Ints) -> slice:
-        """The place of this process's samples in a batch.
+        """The slice of a batch that this process computes.
 
         A batch with fewer samples than processes is computed by all of them, without exchange.
         """
@@ -86,7 +86,7 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
 
 
 def from_main(value: Kind, group: ProcessGroup) -> Kind:
-    """The value of the main process, on every process."""
+    """The value of the main process, broadcast to every process."""
     if group.size == 1:
         return value
     held = [value]
@@ -109,7 +109,7 @@ def reduced(rule: Update, group: ProcessGroup, samples: int) -> Update:
         try:
             own = rule(ops, network, params, batch, config)
         except TrainingError:
-            # The others wait for this process: all of them see NaN, and stop at the same place.
+            # The other processes wait in all-reduce: NaN lets all of them stop at the same batch.
             nan = {name: torch.full_like(value, torch.nan) for name, value in params.items()}
             own = BatchUpdate(nan, 0, float("nan"))
         return all_reduce(own, len(batch.x), samples, group)
@@ -120,7 +120,8 @@ def reduced(rule: Update, group: ProcessGroup, samples: int) -> Update:
 def all_reduce(own: BatchUpdate, count: int, samples: int, group: ProcessGroup) -> BatchUpdate:
     """The update of the whole batch from that of `count` of its samples, by one all-reduce.
 
-    The residual is a maximum: each process adds its own to its own place of the sum.
+    All-reduce sums, and the residual is a maximum: each process writes its own to its own entry
+    of a vector.
     """
     names, phases = sorted(own.gradients), sorted(own.steps or ())
     first = own.gradients[names[0]]

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: four built-in ones, or any scheduler of torch.
+"""Learning-rate schedules: four built-in ones, or a torch scheduler.
 
 The rates of all batches are computed before training starts, so a resumed run needs no scheduler
 state.
@@ -41,9 +41,9 @@ class LRSchedule(Enum):
         return float(0.1 ** int(3 * done)) if self is LRSchedule.STEPS else 1.0
 
 
-BUILT_IN = {fall.value: fall for fall in LRSchedule}
+BUILT_IN = {schedule.value: schedule for schedule in LRSchedule}
 EACH_BATCH = ("OneCycleLR", "CyclicLR")
-"""Schedulers of torch that are stepped after each batch; the others after each epoch."""
+"""Torch schedulers that are stepped after each batch; the others after each epoch."""
 UNSUPPORTED = {
     "ReduceLROnPlateau": "needs a metric of each epoch",
     "LambdaLR": "needs a function",
@@ -56,7 +56,7 @@ UNSUPPORTED = {
 
 @cache
 def torch_schedulers() -> Mapping[str, type[LRScheduler]]:
-    """The schedulers of torch that can be used, by name."""
+    """The supported torch schedulers by name."""
     from torch.optim import lr_scheduler
 
     return {
@@ -71,7 +71,7 @@ def torch_schedulers() -> Mapping[str, type[LRScheduler]]:
 
 @dataclass(frozen=True, slots=True)
 class TrainingLength:
-    """The length of a training."""
+    """Epochs of a training, and batches of an epoch."""
 
     epochs: int
     batches: int
@@ -79,7 +79,7 @@ class TrainingLength:
 
 
 def find_scheduler(parsed: OptionString) -> type[LRScheduler]:
-    """The class of a scheduler of torch; ValueError if it cannot be used."""
+    """The class of a torch scheduler; ValueError if it is not supported."""
     known = torch_schedulers()
     if parsed.name in UNSUPPORTED:
         raise ValueError(
@@ -94,7 +94,7 @@ def find_scheduler(parsed: OptionString) -> type[LRScheduler]:
 def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
     """The learning rate of each batch of a training that starts at `rate`.
 
-    `text` names a schedule, with options if it is one of torch, as in `StepLR(step_size=5)`.
+    `text` names a schedule, with options if it is a torch scheduler, as in `StepLR(step_size=5)`.
     """
     total = length.epochs * length.batches
     if text in BUILT_IN:
@@ -103,7 +103,7 @@ def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
 
 
 def torch_schedule(parsed: OptionString, rate: float, length: TrainingLength) -> Array:
-    """The rates of a scheduler of torch, from stepping it with a dummy optimiser."""
+    """The learning rate of each batch, from a torch scheduler stepped with a dummy optimizer."""
     import torch
 
     total = length.epochs * length.batches

@@ -29,7 +29,7 @@ CLASSES: dict[str, Any] = {
 }
 OPTIMISERS = tuple(sorted(name for name in CLASSES if name not in UNSUPPORTED))
 SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
-"""Options that are training settings here."""
+"""Options that have a training setting of their own."""
 DEFAULT_OPTIONS = {"sgd": {"momentum": 0.9}}
 
 
@@ -45,14 +45,14 @@ class Optimizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TorchOptimizer:
-    """An optimiser of torch; it updates the tensors that it was created for, in place."""
+    """A `torch.optim` optimizer; it updates the tensors that it was created for, in place."""
 
     inner: torch.optim.Optimizer
 
     def step(
         self, params: dict[str, Any], gradients: Mapping[str, Values], learning_rate: float
     ) -> None:
-        """One step of the optimiser of torch."""
+        """One step with these gradients and this learning rate."""
         for group in self.inner.param_groups:
             group["lr"] = learning_rate
         for name, tensor in params.items():
@@ -60,7 +60,7 @@ class TorchOptimizer:
         self.inner.step()
 
     def state(self, params: Mapping[str, torch.Tensor]) -> dict[str, Array]:
-        """Its state (moments, step counts) by "parameter/quantity"."""
+        """The optimizer state (moments, step counts) by "parameter/quantity"."""
         return {
             f"{name}/{key}": value.detach().cpu().numpy().copy()
             for name, tensor in params.items()
@@ -128,7 +128,7 @@ def make_optimizer(
     weights: Iterable[str] = (),
     decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """The optimiser of torch that `text` names; weight decay applies to `weights` only."""
+    """The torch optimizer that `text` names; weight decay applies to `weights` only."""
     parsed = parse_option_string(text)
     kind = find_optimizer(parsed)
     decayed = set(weights) if decay else set()

@@ -37,11 +37,13 @@ def parse_option_string(text: str) -> OptionString:
                 return OptionString(tree.func.id, given)
     except (SyntaxError, ValueError):
         pass
-    raise ValueError(f"{text!r} is neither a name nor a name with options, as sgd(momentum=0.5)")
+    raise ValueError(
+        f"{text!r} is neither a name nor a name with options, such as sgd(momentum=0.5)"
+    )
 
 
 def literal(tree: ast.expr) -> Any:  # noqa: ANN401
-    """The value of an option."""
+    """The value of an option; `true` and `false` become bool."""
     if isinstance(tree, ast.Name) and tree.id in {"true", "false"}:
         return tree.id == "true"
     return ast.literal_eval(tree)

@@ -31,14 +31,14 @@ SWEEPS = Settling(GaussSeidel(), GaussSeidel(backwards=True))
 
 
 def uses_plain_sweeps(schedule: Schedule, settling: Settling) -> bool:
-    """Whether a network settles by `SWEEPS` in a free phase and then nudged ones."""
+    """Whether all phases, a free one and then nudged ones, settle by undamped `SWEEPS`."""
     plain = settling.free == SWEEPS.free and settling.nudged == SWEEPS.nudged
     free, *nudged = (phase.beta for phase in schedule)
     return plain and settling.tolerance is None and not free and all(nudged)
 
 
 NudgedField = Callable[[Field, State], Field]
-"""Returns the map of the nudged phases, given the free map and the free equilibrium."""
+"""From the free map and the free equilibrium to the map of the nudged phases."""
 
 
 def relax(

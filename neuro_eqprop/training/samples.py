@@ -14,11 +14,14 @@ from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 
 TakeSamples: TypeAlias = Callable[[Ints], Values]
-"""Returns the samples of these rows."""
+"""Returns the samples of the given rows of a split, as a tensor."""
 
 
 def sample_source(ops: TorchOps, split: Split) -> TakeSamples:
-    """Returns batches of the split; bytes stay bytes until their batch is taken."""
+    """A function that returns samples of the split by row, on the device of `ops`.
+
+    Images stored as bytes become floating point batch by batch, which saves memory.
+    """
     if split.in_bytes:
         stored = torch.from_numpy(split.stored).to(ops.device)
         return lambda rows: stored[torch.from_numpy(rows)].to(ops.dtype) / LARGEST_BYTE

@@ -70,12 +70,12 @@ class ContrastiveSettings(SolverSettings, AnnealedSettings):
 
 
 def check_optimizer(text: str) -> None:
-    """Refuse an unknown optimizer or option.
+    """Raise ValueError for an unknown optimizer, or an option that it lacks.
 
     No optimizer is created, since that imports `torch._dynamo`, which takes seconds. Values of
     options are checked when training starts.
     """
-    if text in WITHOUT_OPTIONS:
+    if text in KNOWN_WITHOUT_TORCH:
         return
     from neuro_eqprop.training import optimizers
 
@@ -85,7 +85,7 @@ def check_optimizer(text: str) -> None:
 
 
 def check_schedule(text: str) -> None:
-    """Refuse an unknown schedule of the learning rate, or an option that it does not have."""
+    """Raise ValueError for an unknown learning-rate schedule, or an option that it lacks."""
     from neuro_eqprop.training import lr_schedules
 
     if text not in lr_schedules.BUILT_IN:
@@ -94,17 +94,17 @@ def check_schedule(text: str) -> None:
 
 
 def check_options(kind: str, given: OptionString, made_by: Callable[..., Any]) -> None:
-    """Refuse options that are no parameters of a class."""
-    known = [name for name in signature(made_by).parameters if name not in OF_OURS]
+    """Raise UnknownNameError for an option that the class does not take."""
+    known = [name for name in signature(made_by).parameters if name not in NOT_OPTIONS]
     for option in given.options:
         if option not in known:
             raise UnknownNameError(f"option of {kind} {given.name!r}", option, known)
 
 
-WITHOUT_OPTIONS = ("adam", "sgd")
-"""Optimizers that are accepted without importing torch, whose import takes seconds."""
-OF_OURS = ("params", "optimizer", "lr", "weight_decay")
-"""Parameters of classes of torch that are not given as options."""
+KNOWN_WITHOUT_TORCH = ("adam", "sgd")
+"""Optimizers that are accepted without importing torch, since that takes seconds."""
+NOT_OPTIONS = ("params", "optimizer", "lr", "weight_decay")
+"""Parameters of torch optimizers and schedulers that the training sets itself."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ class TrainingSettings:
     epochs: int = setting(30, "passes over the training samples", above=0)
     batch: int = setting(32, "samples of a batch", above=0)
     optimiser: str = setting(
-        "adam", "optimizer of torch by name, with options: sgd(momentum=0.5, nesterov=true)"
+        "adam", "torch optimizer by name, with options: sgd(momentum=0.5, nesterov=true)"
     )
     learning_rate: float = setting(0.002, "learning rate at the start", above=0)
     fall: str = setting(
         "cosine",
-        "schedule of the learning rate: cosine, linear, steps, constant, or a scheduler of torch "
+        "schedule of the learning rate: cosine, linear, steps, constant, or a torch scheduler "
         "such as StepLR(step_size=5, gamma=0.5)",
     )
     weight_decay: float = setting(0.0, "weight decay; biases do not decay", least=0)

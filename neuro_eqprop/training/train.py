@@ -55,11 +55,11 @@ class Progress:
 
 
 MEASURE_EVERY = 10
-"""Settling is measured in one of this many batches."""
+"""Settling is measured once in this many batches."""
 BOUND_EVERY = 4
-"""Spectral bounds are enforced in one of this many batches, and exactly after each epoch."""
+"""Spectral bounds are enforced once in this many batches, and exactly after each epoch."""
 READ_EVERY = 25
-"""Statistics are read from the device, and divergence is noticed, after this many batches."""
+"""Batches from one transfer of statistics to the next; divergence is detected there."""
 SINGULAR = "singular"
 """Quantity in `Snapshot.memory`: the vector of a power iteration, see `rate.spectral`."""
 
@@ -83,7 +83,7 @@ class TrainState:
     params: dict[str, Any]
     optimizer: Optimizer
     vectors: dict[str, Values] | None = None
-    """Of power iterations, see `rate.spectral`; None to ignore spectral bounds."""
+    """Vectors of power iterations, see `rate.spectral`; None to ignore spectral bounds."""
 
     def snapshot(self, epoch: int) -> Snapshot:
         """A copy of the state after `epoch` epochs."""
@@ -194,7 +194,7 @@ def train(  # noqa: PLR0913
         began, statistics = time.perf_counter(), EpochStatistics()
         for k, plan in enumerate(plan_epoch(data, config, epoch, rates)):
             rows, part = torch.from_numpy(plan.rows), group.part(plan.rows)
-            # Augmented before it is shared out: each sample as in a training by one process.
+            # Augmented before the split, so that samples do not depend on the number of processes.
             seen = augment(take(plan.rows), plan.rng)[part]
             batch = Batch(seen, y[rows[part]], plan.measured, plan.beta)
             rule = reduced(RULES[config.rule].update, group, len(rows))
@@ -259,7 +259,7 @@ def check_finite(state: TrainState) -> None:
 
 
 def to_host(values: list[Values]) -> Array:
-    """Numbers, then tensors of no dimension, as an array, with one transfer from the device."""
+    """Numbers and 0-d tensors as one array, numbers first, with a single device transfer."""
     tensors = [v for v in values if isinstance(v, torch.Tensor)]
     read = torch.stack(tensors).cpu().numpy().astype(float) if tensors else np.zeros(0)
     return np.array([v for v in values if not isinstance(v, torch.Tensor)] + read.tolist())
@@ -269,8 +269,8 @@ def to_host(values: list[Values]) -> Array:
 class EpochStatistics:
     """Sums over the batches of an epoch.
 
-    Results of batches are kept as the tensors that they are until `read`, so that a device is not
-    waited for after each batch.
+    Batch results stay on the device until `read`, so that training does not wait for it after
+    each batch.
     """
 
     samples: int = 0
@@ -279,10 +279,11 @@ class EpochStatistics:
     residual: float = 0.0
     """Largest last change in the free phases that were measured."""
     waiting: list[tuple[int, BatchUpdate]] = field(default_factory=list)
-    """Batches that were not read yet, with their numbers of samples."""
+    """Batches that are not read yet, with their numbers of samples."""
     steps: dict[str, float] = field(default_factory=dict)
     """Settling steps by phase, summed over the samples of batches that report them."""
     counted: int = 0
+    """Samples of the batches that report their steps."""
 
     def add(self, update: BatchUpdate, samples: int) -> None:
         """Add a batch."""
@@ -298,7 +299,7 @@ class EpochStatistics:
         return self.correct / self.samples if self.samples else 0.0
 
     def read(self) -> None:
-        """Read the batches that wait; raise TrainingError if their cost is not finite."""
+        """Add the waiting batches to the sums; raise TrainingError if a cost is not finite."""
         samples = [count for count, _ in self.waiting]
         correct, loss, residual = (
             to_host([getattr(update, key) for _, update in self.waiting])

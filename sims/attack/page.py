@@ -29,9 +29,10 @@ WHAT = {
 }
 HEAD = """# Attacks: what was tried, and what held
 
-Made by `sims/attack/page.py` from the outputs of `sims/attack/fuzz.py` and
-`sims/attack/harness.py`, which say how to repeat them. What is trusted, and what is done about the
-rest, is on the page [What is trusted, and what is not](../explanation/threats.md).
+Damaged files, kills, full disks and concurrent writers: how often each was tried, and how often the
+program behaved as required. [What is trusted, and what is not](../explanation/threats.md) describes
+the protection. Made by `sims/attack/page.py` from the outputs of `sims/attack/fuzz.py` and
+`sims/attack/harness.py`, which say how to repeat them.
 
 ## Mutated files
 
@@ -40,13 +41,12 @@ or copied, numbers and strings replaced, lines dropped, brackets nested. Half of
 sealed again, half of the models lose their digest. A reader must return, or raise an error that
 names the file.
 
-The rows are those of one run of all readers on one state of the code, none left out; the tests
-write them:
+All rows come from one run over all readers with one version of the code. The tests write them:
 
     ATTACK_ROWS=rows.jsonl python -m pytest tests/attack
 
-Other mutators found faults that this one does not. [Known faults](faults.md) names the test of each
-that was found before.
+Other mutators found faults that this one does not find. [Known faults](faults.md) names a test for
+each.
 
 | reader | files | read | refused | untyped error | hang | crash |
 |---|---:|---:|---:|---:|---:|---:|

@@ -37,11 +37,11 @@ OFTEN = 15
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "recording.md"
 HEAD = """# The cost of recording
 
-The CPU time of the same run with and without the default trace (the signals that rates are read
-from, of every layer), measured alternately in one process and its children; the pair of runs
-with the median ratio. Digits, 64-128-10, three phases of 64 steps; the simulator alone, without
-start-up. Made by
-`python sims/bench/recording.py`, which replaces the rows that it is called with.
+How much CPU time a recording adds to a run. The same run is measured with and without the default
+trace (the signals of every layer from which rates are computed), alternately, in one process and
+its children; the table has the pair of runs with the median ratio. Digits, 64-128-10, three phases
+of 64 steps; the simulator alone, without start-up. Made by `python sims/bench/recording.py`, which
+replaces the rows that it is called with.
 
 | where | work | without, s | with, s | overhead |
 |---|---|---|---|---|

@@ -17,18 +17,19 @@ ORDER = ["convolution", "mnist", "recurrent", "million", "startup", "emulator wo
 ORDER += ["brian2 workers", "lava workers", "training"]
 HEAD = """# Cost and size
 
-Processor time of one thread, on a shared machine with two cores at raised priority. Rows with two
-workers are wall-clock times of turns that alternate, at real-time priority, since other work took
-both cores. Made by `python sims/bench/scale.py PART`. [What scales how](../explanation/scale.md)
-has the reasons.
+Time and memory of large networks, and the gain from two workers. [What scales
+how](../explanation/scale.md) explains the numbers. Times are processor times of one thread at
+raised priority, on a shared machine with two cores. Rows with two workers are wall-clock times,
+measured alternately at real-time priority, since other work used both cores. Made by
+`python sims/bench/scale.py PART`.
 
 | what | measured | part |
 |---|---|---|
 """
 NO_NEST = """
-NEST was not at hand when these rows were measured. An earlier measurement gave 59.9 s and 4.4 GB
-for NEST 3.10 on the recurrent network (60.1 s and 0.95 GB without a spike recorder) beside 2.4 s of
-the emulator; that was not repeated, and its spike counts were not kept.
+NEST was not installed when these rows were measured. In an earlier measurement NEST 3.10 took
+59.9 s and 4.4 GB on the recurrent network (60.1 s and 0.95 GB without a spike recorder), and the
+emulator 2.4 s. This was not repeated, and its spike counts were not kept.
 """
 
 

@@ -158,11 +158,12 @@ def main() -> None:
     parts = [
         "# Biology, measured",
         f"The first {SAMPLES} test samples in {STEPS} steps of 10 ms, run freely in continuous "
-        "time (`brian2-biology`), against the rates of the same network settled in float64: "
+        "time (`brian2-biology`), compared with the rates of the same network settled in float64: "
         "accuracy of the spikes, agreement of the classes, Pearson correlation and root mean "
-        "square error of the firing rates over the last 75 %. Networks: 64-128-10 on the digits, "
-        "784-128-10 on MNIST, seed 0. Each row changes one option of the neuron model; the "
-        "[options](../explanation/biology.md) and their sources are described there. Made by "
+        "square error of the firing rates over the last 75 % of the run. Networks: 64-128-10 on "
+        "the digits, "
+        "784-128-10 on MNIST, seed 0. Each row changes one option of the neuron model; "
+        "[biology](../explanation/biology.md) describes the options and their sources. Made by "
         "`python sims/brian2/table.py`.",
         "Neuron models: "
         + "; ".join(f"`{model.name}` ({model.source})" for model in MODELS.values())

@@ -134,9 +134,10 @@ def page(rows: list[str]) -> str:
     """The page."""
     return f"""# Networks of Lava's own processes, measured
 
-Written by `python sims/lava/native.py`; its first lines give the trainings, which are short.
-`to_lava(neurons="stock")` against the equilibrium of the rates, on the first test samples, with
-lava-nc 0.10.0 on a CPU. Errors of rates are root mean squares. Those of hidden layers (the largest
+How well networks of Lava's own processes (`to_lava(neurons="stock")`) agree with the equilibrium of
+the rates, on the first test samples, with lava-nc 0.10.0 on a CPU. Written by
+`python sims/lava/native.py`; its first lines list the trainings, which are short.
+Errors of rates are root mean squares. Those of hidden layers (the largest
 of all layers) are of the backend `lava-stock` and {HIDDEN} samples. Memory is the peak of all
 processes together during the run (proportional set size, Python and its libraries included).
 

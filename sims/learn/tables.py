@@ -1,9 +1,9 @@
 """Fill the tables of docs/results/learning.md: learning on a chip, with the commands.
 
 Run it with `.venv/bin/python sims/learn/tables.py [TABLE ...]`; without names it fills all tables
-(about 40 minutes on one core; MNIST needs NEURO_EQPROP_DATA). Runs are stored in `runs/tables`: an
-interrupted script continues from there, and finished runs are not repeated unless their folder is
-removed. With `--kept` nothing is run: the tables show the rows and seeds that are stored.
+(about two hours on one core; MNIST needs NEURO_EQPROP_DATA). Runs are stored in `runs/tables`, so
+that an interrupted script continues from there, and their results in `sims/learn/measured`: what
+has a result is not run again. With `--kept` nothing is run: the tables show the stored rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ from neuro_eqprop.spiking.plasticity import (
 from neuro_eqprop.training.batch import Batch
 
 PAGE = Path("docs/results/learning.md")
-KEPT = Path("runs/tables")
+RUNS = Path("runs/tables")
+MEASURED = Path(__file__).parent / "measured"
 SEEDS = (0, 1, 2)
 GRADED, SPIKES = "--code graded", "--code rate"
 
@@ -62,15 +63,15 @@ class MissingError(Exception):
 
 def folder_of(options: str, seed: int) -> Path:
     """The folder of a run."""
-    return KEPT / re.sub(r"[^a-z0-9.]+", "-", f"{options} --seed {seed}").strip("-")
+    return RUNS / re.sub(r"[^a-z0-9.]+", "-", f"{options} --seed {seed}").strip("-")
 
 
-def learned(options: str, seed: int) -> dict[str, Any]:
-    """The JSON result of `neuro-eqprop learn` with these options."""
+def learned(options: str, seed: int, *, with_run: bool = False) -> dict[str, Any]:
+    """The JSON result of `neuro-eqprop learn` with these options, and its run folder if asked."""
     arguments = ["learn", *options.split(), "--seed", str(seed), "--out", "RUN"]
     place = folder_of(options, seed)
-    done = place / "outcome.json"
-    if done.exists():
+    done = MEASURED / f"{place.name}.json"
+    if done.exists() and (not with_run or (place / MODEL).exists()):
         return dict(json.loads(done.read_text()))
     if "--kept" in sys.argv:
         raise MissingError(place.name)
@@ -80,7 +81,8 @@ def learned(options: str, seed: int) -> dict[str, Any]:
     network, data = given.pop("model", "layered"), given.pop("dataset", "digits")
     resume = (place / STUDY).exists()
     result = learning_result(learn_on_chip(network, data, out=place, resume=resume, **given))
-    write_text(done, json.dumps(result))
+    MEASURED.mkdir(exist_ok=True)
+    write_text(done, json.dumps(result, indent=1) + "\n")
     return result
 
 
@@ -268,7 +270,7 @@ def full() -> list[str]:
 
 def late() -> list[str]:
     """Cosines of the update of 300 images with minus the gradient, after binary learning."""
-    learned(BINARY, 0)
+    learned(BINARY, 0, with_run=True)
     model = open_run(folder_of(BINARY, 0)).model
     net, params = model.network, {k: v.astype(np.float64) for k, v in model.params.items()}
     split = load_data("mnist").train.take(slice(300))

@@ -224,10 +224,11 @@ def page() -> str:
     over = row(OVERFLOW)
     return f"""# Fixed point against Brian2Loihi
 
-Written by `python sims/loihi/witness.py`.
-[Brian2Loihi](https://github.com/sagacitysite/brian2_loihi) (Michaelis, Lehr, Oed & Tetzlaff 2022,
-Frontiers in Neuroinformatics 16) emulates Loihi 1 in Brian2; its authors compared it with the
-chip. It shares no code with this project, so it is an independent check of the integer step in
+The integer step compared with an independent emulator of Loihi 1. Written by
+`python sims/loihi/witness.py`. [Brian2Loihi](https://github.com/sagacitysite/brian2_loihi)
+(Michaelis, Lehr, Oed & Tetzlaff 2022, Frontiers in Neuroinformatics 16) emulates Loihi 1 in
+Brian2; its authors compared it with the chip. It shares no code with this project, so it
+is an independent check of the integer step in
 `neuro_eqprop.spiking.ir`. The networks are random, with even integer weights of 8 bits and both
 signs; the input population fires regularly. Decays are those of current and voltage, in multiples
 of 1/4096. Spikes are those counted here and in Brian2Loihi; overflows count currents that wrapped
@@ -239,9 +240,9 @@ Voltages and spikes of every neuron are equal in every step: decays that round t
 current with 6 fractional bits, weights with an exponent, and the order of current, voltage, spike
 and reset.
 
-Brian2Loihi's own neuron fires at v > threshold and resets to zero. The table above has set its
-comparison to >= and, where the case says so, its reset to a subtraction, in Brian2's own
-expressions. Without that change:
+Brian2Loihi's own neuron fires at v > threshold and resets to zero. For the table above, its
+comparison was set to >= and, where the case says so, its reset to a subtraction, in Brian2's own
+expressions. Without these changes:
 
 {head}{untouched}
 {equality}

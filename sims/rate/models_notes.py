@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 HEAD = [
-    "Made by `.venv/bin/python sims/rate/models.py page`; do not edit. The accuracy of a run",
-    "is that of its last epoch. All seeds that were run are shown; no epoch or seed was",
-    "selected. Test samples settle for as many steps as in training; the next column has the",
-    "accuracy with four times as many: where both agree, the predictions are those of",
-    "equilibria. Time is the process time of the training alone, on one thread of a busy",
-    "machine.",
+    "Test accuracy and gradients of every model after full trainings, with the goals that were",
+    "set, the goals that were missed, and the choice of settings. Made by",
+    "`.venv/bin/python sims/rate/models.py page`; do not edit. The accuracy of a run is that of",
+    "its last epoch. All seeds that were run are shown; no epoch or seed was selected. Test",
+    "samples settle for as many steps as in training; the next column has the accuracy with four",
+    "times as many. Where both agree, the predictions are those of the equilibrium.",
+    "Time is the process time of the training alone, on one thread of a busy machine.",
 ]
 GROUPS: dict[str, list[str]] = {
     "layered": [

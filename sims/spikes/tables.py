@@ -121,8 +121,10 @@ def page(rows: dict[str, Result]) -> str:
         [
             "# Complete test sets as spikes",
             "",
-            "Made by `.venv/bin/python sims/spikes/tables.py`; do not edit. On the emulator;",
-            "both sides are read from the output's drive. Networks have one seed, and the",
+            "How much accuracy a network loses as spikes, on complete test sets, and how many",
+            "events it takes. Made by `.venv/bin/python sims/spikes/tables.py`; do not edit.",
+            "Spikes run on the emulator. The class is the largest drive of the output, for",
+            "rates and for spikes. Networks have one seed, and the",
             "constants of the codes were chosen with these test sets: differences of 0.1",
             "points are noise.",
             "",

@@ -30,7 +30,7 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.testing import CASES, check_backend, check_case, draw_case, draw_cases
 from neuro_eqprop.testing.case import Case, run_case
-from neuro_eqprop.testing.random_networks import GRID, lively, ties
+from neuro_eqprop.testing.random_networks import GRID, active, ties
 from neuro_eqprop.traces import Record, Recording, Sink
 
 NAMED = {case.name: case for case in CASES}
@@ -464,7 +464,7 @@ def test_a_backend_that_changes_the_network_is_found() -> None:
         return result
 
     try:
-        with pytest.raises(AssertionError, match="network itself was changed"):
+        with pytest.raises(AssertionError, match="the run changed the network"):
             check_case(Faulty(result=spoil), case)
     finally:
         weight[:] = kept
@@ -549,9 +549,9 @@ def test_every_feature_is_needed_somewhere() -> None:
 
 
 @pytest.mark.parametrize("number", range(NETWORKS))
-def test_random_networks_are_lively_and_on_the_grid(number: int) -> None:
+def test_random_networks_are_active_and_on_the_grid(number: int) -> None:
     case = draw_case(0, number)
-    assert lively(case, run_case(load_backend("reference"), case))
+    assert active(case, run_case(load_backend("reference"), case))
     assert [phase.name for phase in case.schedule] == ["free", "negative", "positive"]
     for projection in case.network.projections:
         assert np.array_equal(projection.weight / GRID, np.rint(projection.weight / GRID))
@@ -569,6 +569,6 @@ def without_spikes(case: Case) -> Case:
     return replace(case, network=replace(case.network, populations=quiet))
 
 
-def test_a_quiet_network_is_not_lively() -> None:
+def test_a_quiet_network_is_not_active() -> None:
     case = without_spikes(draw_case(0, 0))
-    assert not lively(case, run_case(load_backend("reference"), case))
+    assert not active(case, run_case(load_backend("reference"), case))

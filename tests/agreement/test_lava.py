@@ -289,7 +289,7 @@ def test_what_cannot_be_recorded_is_refused() -> None:
     ):
         with pytest.raises(UnknownNameError):
             measure(Job(job.network, job.stimulus, LONG, record), MemorySink(), deadline=60)
-    with pytest.raises(BackendError, match="a schedule needs a phase"):
+    with pytest.raises(BackendError, match="the schedule is empty"):
         measure(Job(job.network, job.stimulus, (), NOTHING), MemorySink(), deadline=60)
     with pytest.raises(ValueError, match="deadline"):
         Lava(deadline=0.0)
@@ -340,7 +340,7 @@ def test_a_run_that_hangs_is_ended_at_the_deadline(room: Room) -> None:
             os.kill(pid, signal.SIGSTOP)
 
     thread = room.disturb(stop)
-    with pytest.raises(BackendError, match=r"no sign of life for 6 s; .* a longer deadline"):
+    with pytest.raises(BackendError, match=r"no progress for 6 s; .* a longer deadline"):
         measure(long(), MemorySink(), deadline=6.0)
     thread.join()
 

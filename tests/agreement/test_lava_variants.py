@@ -172,9 +172,9 @@ def test_what_stock_neurons_cannot_do_is_refused_with_a_reason() -> None:
     assert Feature.FIXED_POINT in support
     assert Feature.EXACT not in support
     for name, message in {
-        "nudge": ".*switch no gains",
+        "nudge": ".*cannot change the gain",
         "reset to zero, in fixed point": ".*resets by subtraction",
-        "floor": ".*(leaks|voltages are not recorded)",
+        "floor": ".*(leaks|does not record voltages)",
     }.items():
         with pytest.raises(BackendError, match=f"^lava-stock{message}"):
             run_case(load_backend("lava-stock"), NAMED[name])

@@ -350,4 +350,4 @@ def test_a_framework_that_is_silent_is_given_up(tmp_path: Path) -> None:
     trial = prepare(path, read(path), samples=1, steps=4)
     found = examine(trial, "emulator", ours=True, deadline=0.01)
     assert found.result is Comparison.FAILS
-    assert found.note == "no sign of life for 0.01 s"
+    assert found.note == "no progress for 0.01 s"

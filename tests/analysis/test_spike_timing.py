@@ -12,11 +12,11 @@ from neuro_eqprop.analysis.spike_timing import (
     Sums,
     activity_trace,
     change_of_beta,
-    factor_of_steps,
     later_weights,
     pair_kernel,
     stdp_window,
 )
+from neuro_eqprop.analysis.synapse_history import factor_of_steps
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Phase, three_phase, two_phase
 

@@ -408,7 +408,7 @@ def test_the_command_lists_runs_and_writes(
     [
         (["memry"], 2, "memory"),
         (["paper"], 2, "--out"),
-        (["list", "memory"], 2, "takes no claim"),
+        (["list", "memory"], 2, "takes no ID"),
         (["paper", "--out", "p", "--results", "."], 1, "no claim is confirmed"),
     ],
 )

@@ -472,7 +472,7 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
         (("--model", "conv", "--set", "kernel=9"), "leave no pixel"),
         (("--model", "conv", "--set", "kernel=9"), "kernel=7"),
         ((*TWO, "--set", "kernel=3"), "layer 'conv2' is 1 by 1"),
-        ((*TWO, "--set", "kernel=3"), "(padding=same) or fewer layers (hidden=4)"),
+        ((*TWO, "--set", "kernel=3"), "(padding=same) or fewer layers (--hidden 4)"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
 )
@@ -499,7 +499,7 @@ def test_the_suggested_remedy_works(
     tmp_path: Path, first: tuple[str, ...], then: tuple[str, ...]
 ) -> None:
     out = ("--out", str(tmp_path / "run"), "--epochs", "1", "--batch", "512")
-    setting = then[-1] if then[0] == "--set" else f"{then[0].lstrip('-')}={then[1]}"
+    setting = then[-1] if then[0] == "--set" else " ".join(then)
     assert setting in refused(1, "train", *first, *out)
     assert call("train", *first, *then, *out)[0] == 0
 

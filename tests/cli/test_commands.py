@@ -22,6 +22,8 @@ from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.cli import COMMANDS, command, demo, main
 from neuro_eqprop.cli.command import fraction, percent, positive_float, positive_int, print_facts
+from neuro_eqprop.cli.evaluate import change
+from neuro_eqprop.cli.simulate import phases
 from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.rules.registry import RULES
 
@@ -212,6 +214,24 @@ def test_tables_fit_into_a_hundred_columns(run: str, words: tuple[str, ...]) -> 
     assert max(len(line) for line in out.splitlines()) <= 100
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "text"),
+    [
+        (0.0028, "a gain of 0.28 points"),
+        (-0.0028, "a drop of 0.28 points"),
+        (0.0, "a drop of 0.00 points"),
+        (1e-9, "a drop of 0.00 points"),
+    ],
+)
+def test_a_higher_accuracy_is_a_gain(accuracy: float, text: str) -> None:
+    assert change(accuracy) == text
+
+
+def test_simulate_names_its_phases() -> None:
+    assert phases(["free"], 64) == "free phase, 64 steps"
+    assert phases(["free", "positive"], 64) == "free, positive, 64 steps each"
+
+
 def test_train_shows_a_table(tmp_path: Path) -> None:
     # Square brackets are markup to the library that draws tables, and names to people.
     path = tmp_path / "a [/bold] run"
@@ -382,8 +402,8 @@ def test_the_demo_goes_through_the_library_and_names_the_simulators_it_left_out(
 
 METHODS = {"evaluate": "evaluate", "simulate": "simulate", "translate": "translate"}
 """Commands that call a method of `Run`; the others call a public function."""
-OF_THE_SHELL = {"demo", "completion", "profiles"}
-"""Commands of several verbs, and those that only a shell needs."""
+OF_THE_SHELL = {"demo", "completion"}
+"""Commands that call no public function themselves."""
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - OF_THE_SHELL))

@@ -372,6 +372,17 @@ def test_bits_are_those_of_the_counted_run(capsys: pytest.CaptureFixture[str], r
     assert narrow["counted"]["synops_per_sample"] == evaluated["synops_per_sample"]
 
 
+def test_the_table_names_the_option_of_a_hint(
+    capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    words = ["energy", str(run), "--samples", "2", "--steps", "8", "--profile", "truenorth"]
+    assert main(words) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "use --bits 1" in printed
+    assert "bits=1" not in printed
+    assert call(capsys, *words, "--bits", "1")["profiles"][0]["fits"] is True
+
+
 def test_the_accuracy_of_few_bits_stands_beside_the_joules(
     capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
 ) -> None:
@@ -440,7 +451,7 @@ BROKEN = [
     (("counts", 0, "population"), "x", "'x'"),
     (("counts",), [], "no events were counted"),
     (("counts",), 3, "must be a list"),
-    (("output",), "x", "'x' is none of the populations"),
+    (("output",), "x", "'x' is not one of the populations"),
 ]
 
 

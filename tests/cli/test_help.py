@@ -92,11 +92,10 @@ def test_every_example_runs(
 ) -> None:
     """In the order of a user: train first, then what reads the run."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "sweep.toml").write_text(
-        "[settings]\nhidden = [4]\nepochs = 1\nbatch = 512\n[axes]\nseed = [0, 1]\n"
-    )
     last = ["compare", "energy", "traces", "report", "nir"]
     for name in [*(n for n in COMMANDS if n not in last), *last]:
+        for file, content in command(name).files.items():
+            (tmp_path / file).write_text(content)
         for words in examples(name):
             if any(" ".join(words).startswith(each) for each in TOO_LONG):
                 continue
@@ -104,6 +103,30 @@ def test_every_example_runs(
             capsys.readouterr()
     made = {"rates.h5", "spikes.h5", "spikes.nwb", "digits.nir", "digits.net", "both.html"}
     assert made <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_help_shows_the_files_that_the_examples_read() -> None:
+    _, text, _ = call("sweep", "--help")
+    assert "sweep.toml of the examples:\n  [settings]" in text
+    assert "\n  [axes]" in text
+
+
+def test_a_missing_sweep_file_says_what_it_holds(tmp_path: Path) -> None:
+    code, _, err = call("sweep", str(tmp_path / "none.toml"), "--out", str(tmp_path / "out"))
+    assert code == 1
+    for part in ("no such file", "[axes]", "[settings]", "sweep --help", "docs/how-to/sweep.md"):
+        assert part in err
+
+
+def test_learn_shows_placeholders_and_choices_like_train() -> None:
+    learn, train = ({a.dest: a for a in actions(subparser(n))} for n in ("learn", "train"))
+    for key in ("dataset", "model", "hidden", "activation", "epochs", "learning_rate", "nudging"):
+        assert learn[key].metavar == train[key].metavar
+    assert [learn[key].metavar for key in ("bits", "tau", "code")] == ["N", "X", "NAME"]
+    _, text, _ = call("learn", "--help")
+    assert "VALUE " not in text.replace("=VALUE", "")
+    assert "(default )" not in text
+    assert "hard_tanh" in (learn["activation"].help or "")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +158,10 @@ def test_a_missing_argument_is_one_sentence() -> None:
 NEXT = (
     ("train", "--hidden", "8", "--epochs", "1", "--batch", "512", "--out", "my run"),
     ("learn", "--hidden", "8", "--samples", "20", "--epochs", "1", "--out", "chip"),
-    ("simulate", "my run", "--on", "emulator", "--samples", "2"),
+    ("evaluate", "my run", "--samples", "2"),
+    ("evaluate", "my run", "--on", "emulator", "--code", "graded", "--samples", "2"),
+    ("evaluate", "my run", "--on", "emulator", "--bits", "8", "--samples", "2"),
+    ("simulate", "my run", "--on", "emulator", "--samples", "2", "--force"),
     ("energy", "my run", "--samples", "2", "--profile", "loihi1"),
 )
 
@@ -153,7 +179,7 @@ def test_the_next_step_is_printed_on_standard_error_and_runs(
         step = shlex.split(line.removeprefix("next: neuro-eqprop "))
         small = ["--samples", "2"] if step[0] in {"evaluate", "energy"} else []
         assert call(*step, *small)[0] == 0, line
-    code, out, err = call(*NEXT[3], "--json")
+    code, out, err = call(*NEXT[-1], "--json")
     assert json.loads(out)
     assert err == ""
 

@@ -242,10 +242,10 @@ def test_the_printed_result_fits_100_columns(tmp_path: Path) -> None:
     [
         (("--on", "snntorch"), 1, "snntorch cannot learn: its neurons have no synapses"),
         (("--on", "emulat"), 2, "unknown simulator that learns 'emulat'; known: emulator"),
-        (("--code", "bernoulli"), 1, "cannot learn: no synapse has a trace"),
+        (("--code", "bernoulli"), 1, "cannot learn: synapses have no trace"),
         (("--code", "nothing"), 2, "unknown code 'nothing'"),
         (("--code", "rate", "--engine", "--batch", "2"), 1, "use a batch of 1"),
-        (("--engine",), 1, "without a sign"),
+        (("--engine",), 1, "unsigned bytes"),
         (("--run-on",), 1, "use fresh=True, or learn with code rate"),
         (("--model", "looped"), 1, "spectral bound"),
         (("--samples", "99999"), 1, "has 1437 training samples"),
@@ -285,8 +285,8 @@ def test_warnings_come_before_the_first_epoch(
     [
         (("--on", "brian2", "--bits", "8"), "brian2 learns in floating point"),
         (("--on", "lava", "--code", "rate", "--bits", "8"), "lava rounds integer weights"),
-        (("--on", "lava", "--bits", "8"), "takes payloads for bytes without a sign"),
-        (("--on", "lava", "--weight-noise", "0.1"), "pass on other weights than they have"),
+        (("--on", "lava", "--bits", "8"), "reads payloads as unsigned bytes"),
+        (("--on", "lava", "--weight-noise", "0.1"), "differ from the stored weights"),
         (("--traces", "a.h5", "--snapshots", "0,900"), "a snapshot after 900 samples lies outside"),
         (("--traces", "model.safetensors"), "exists already"),
     ],

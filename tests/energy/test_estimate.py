@@ -19,10 +19,10 @@ from neuro_eqprop.energy.dense_reference import (
     energy_ratio,
 )
 from neuro_eqprop.energy.estimate import NO_LEARNING, Options, estimate_job
+from neuro_eqprop.energy.estimate_workload import estimate_chip
 from neuro_eqprop.energy.event_counts import Event, events_per_sample
 from neuro_eqprop.energy.monte_carlo import Draws, interval
 from neuro_eqprop.energy.pareto import Point, best, front
-from neuro_eqprop.energy.result import estimate_chip
 from neuro_eqprop.energy.terms import AllInError, Job
 from neuro_eqprop.energy.time import Clock, Duration, duration
 from neuro_eqprop.hardware.placement import place

@@ -14,8 +14,9 @@ from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.cli import main
 from neuro_eqprop.energy.estimate import Options
+from neuro_eqprop.energy.estimate_workload import estimate_chip
 from neuro_eqprop.energy.event_counts import Event, events_per_sample
-from neuro_eqprop.energy.result import EnergyEstimate, estimate_chip
+from neuro_eqprop.energy.result import EnergyEstimate
 from neuro_eqprop.experiments.config import Study, make_study, write
 from neuro_eqprop.experiments.energy import estimate_energy
 from neuro_eqprop.experiments.learning_cost import LearningCounts, count_learning_events

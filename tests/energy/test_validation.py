@@ -270,7 +270,7 @@ def test_a_users_own_case_is_read(tmp_path: Path) -> None:
         ("synop = [37.0e6, 38.0e6]", "synops = 1", "did you mean 'energy.synop'"),
         ("[37.0e6, 38.0e6]", "[38.0e6, 37.0e6]", "is above high"),
         ("[37.0e6, 38.0e6]", "[1, 2, 3]", "lowest and the highest"),
-        ("events = { synop = [37.0e6, 38.0e6] }", "", "neither events, macs"),
+        ("events = { synop = [37.0e6, 38.0e6] }", "", "nothing to predict from"),
         ("in_range = true", "inrange = true", "did you mean 'in_range'"),
         ("in_range = true", 'overhead = "all"', "known: loaded_idle"),
         ("cases/1", "cases/2", "schema"),

@@ -240,11 +240,11 @@ def test_a_rule_that_was_chosen_stays_when_the_model_changes() -> None:
         ({"model": "looped", "feedback": 0.1}, "model 'looped' has no setting 'feedback' (here"),
         (
             {"model": "looped", "feedback": 0.1},
-            "belongs to layered, conv, pyramid, text: leave it out",
+            "belongs to layered, conv, pyramid, text; leave it out",
         ),
         (
             {"model": "looped", "heads": 2},
-            "'heads' (here 2), which belongs to text, transformer: leave",
+            "'heads' (here 2), which belongs to text, transformer; leave",
         ),
         ({"model": "layered", "symmetric": False}, "'symmetric' (here False)"),
         ({"model": "transformer", "activation": "relu"}, "'activation' (here 'relu')"),

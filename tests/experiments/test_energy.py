@@ -89,6 +89,8 @@ def test_a_report_is_saved_and_read_into_the_same_objects(
     assert read.counted == report.counted
     content = json.loads(path.read_text())
     assert content.pop("schema") == "neuro_eqprop.energy/1"
+    for chip in content["profiles"]:
+        assert chip["undecided"] == chip["inference"]["undecided"]
     path.write_text(json.dumps(content))
     assert read_energy(path).to_json() == read.to_json()
 
@@ -126,7 +128,7 @@ def test_a_simulation_is_estimated_with_its_own_counts(
     assert events == [(t.name, t.amount) for t in counted.terms if not t.key.startswith("power.")]
     assert found["loihi1"].learning.reason == "unknown: no learning run counted"
     assert found.counted.source == "a simulation on reference"
-    with pytest.raises(ValueError, match="steps is that of the simulation"):
+    with pytest.raises(ValueError, match="the simulation has its own steps"):
         ne.estimate_energy(simulation, "loihi1", steps=4)
 
 

@@ -78,7 +78,7 @@ def test_a_folder_that_is_no_package_name_and_an_existing_file_are_refused(
     trained_run: Path, tmp_path: Path
 ) -> None:
     model, x = open_run(trained_run).model, load_digits().test.x[:2]
-    with pytest.raises(BackendError, match="no name of a Python package"):
+    with pytest.raises(BackendError, match="not a valid name for a Python package"):
         export_lava(model, tmp_path / "my-net", x)
     (tmp_path / "a.net").write_text("mine")
     with pytest.raises(BackendError, match="exists already"):

@@ -138,7 +138,7 @@ def test_files_hold_the_operators() -> None:
 def test_layers_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="equal tokens"):
         Embedding(4).weight_shape((3,), (4, 5))
-    with pytest.raises(ValueError, match="at least one beside padding"):
+    with pytest.raises(ValueError, match="at least one token id besides padding"):
         Embedding(1)
     with pytest.raises(ValueError, match="sum over tokens"):
         TokenMean().weight_shape((4,), (2,))

@@ -69,9 +69,12 @@ def test_activations_and_names() -> None:
     [
         (nn.Sequential(nn.Linear(6, 4), nn.GELU()), "layer '1' is a GELU: it has no counterpart"),
         (nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4)), "layer '1' is a LayerNorm"),
-        (nn.Sequential(nn.ReLU(), nn.Linear(6, 4)), "layer '0' is a ReLU: an activation follows"),
+        (
+            nn.Sequential(nn.ReLU(), nn.Linear(6, 4)),
+            "layer '0' is a ReLU: an activation must follow",
+        ),
         (nn.Sequential(nn.Linear(5, 4)), "takes 5 values and is given 6"),
-        (nn.Sequential(nn.Flatten()), "no Linear layer"),
+        (nn.Sequential(nn.Flatten()), "does not end in a Linear layer"),
         (nn.MultiheadAttention(4, 2), "layer 'the module' is a MultiheadAttention"),
     ],
 )

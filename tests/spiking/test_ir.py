@@ -45,7 +45,7 @@ def test_thresholds_are_above_zero(threshold: float) -> None:
 
 @pytest.mark.parametrize(("floor", "ceiling"), [(0.75, 2.0), (-1.0, 0.25), (np.nan, 2.0)])
 def test_the_rest_lies_within_the_limits(floor: float, ceiling: float) -> None:
-    with pytest.raises(ValueError, match="rest at half the threshold"):
+    with pytest.raises(ValueError, match="half the threshold, must lie"):
         replace(NEURON, floor=floor, ceiling=ceiling)
 
 
@@ -85,7 +85,7 @@ def test_populations_have_their_own_names() -> None:
 
 
 def test_the_output_is_a_population() -> None:
-    with pytest.raises(ValueError, match="the output 'c' is none of the populations"):
+    with pytest.raises(ValueError, match="the output 'c' is not one of the populations"):
         replace(NETWORK, output="c")
 
 

@@ -77,7 +77,7 @@ def test_one_sided_windows_need_traces_that_have_settled() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"tau": 0.0}, "tau is above zero"),
+        ({"tau": 0.0}, "tau must be above zero"),
         ({"batch": 0}, "never commits"),
         ({"numbers": LoihiEngine(0, 100, -3, 0.1), "batch": 2}, "batch of 1"),
         ({"schedule": (Phase("commit", 0.0, 3, 2), Phase("b", 0.5, 3, 2))}, "called 'commit'"),
@@ -92,7 +92,7 @@ def test_a_rule_that_cannot_be_is_refused(change: dict[str, object], words: str)
 def test_engine_is_refused_for_what_it_cannot_do() -> None:
     with pytest.raises(PlasticityError, match="factor"):
         LoihiEngine(0, 128, -3, 0.1)
-    with pytest.raises(PlasticityError, match="without a sign"):
+    with pytest.raises(PlasticityError, match="unsigned bytes"):
         grown(GRADED, LearningRule(SCHEDULE, 8.0, numbers=LoihiEngine(0, 100, -3, 0.1)))
 
 

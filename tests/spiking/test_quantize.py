@@ -361,9 +361,9 @@ def test_every_population_needs_a_unit() -> None:
 
 def test_numbers_that_are_not_whole_are_refused() -> None:
     network = replace(pair(drawn(1)), fixed=FixedPoint({"hidden": 2.0**-9, "output": 2.0**-9}))
-    with pytest.raises(ValueError, match="a bias of 'hidden' is no multiple"):
+    with pytest.raises(ValueError, match="a bias of 'hidden' is not a multiple"):
         integers(network, network.populations[0])
-    with pytest.raises(ValueError, match="a weight of 'hidden->output' is no multiple"):
+    with pytest.raises(ValueError, match="a weight of 'hidden->output' is not a multiple"):
         weights(network, network.projections[0])
 
 

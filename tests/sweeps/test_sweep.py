@@ -233,7 +233,7 @@ def test_an_optuna_sweep_trains_and_resumes(tmp_path: Path) -> None:
         ({"axes": {"bits": ["float", "eight"]}}, SweepError, "bits is 'eight'"),
         ({"axes": {"bits": [8, 40]}}, ValueError, "not 40"),
         ({"axes": {"seed": [0]}, "spiking": {"samples": -3}}, SweepError, "samples is -3"),
-        ({"axes": {"steps": [8, 0]}}, SweepError, "steps is 0, which is no integer above zero"),
+        ({"axes": {"steps": [8, 0]}}, SweepError, "steps is 0, which is not an integer above zero"),
         ({"axes": {"input": ["currant"]}}, UnknownNameError, "known: current"),
         ({"axes": {"dataset": ["digits", "moonist"]}}, UnknownNameError, "known: mnist"),
         (

@@ -1,4 +1,4 @@
-"""The step of `neuro_eqprop.spiking.ir` in Brian2, and a network of leaky membranes."""
+"""Brian2 in discrete steps (`brian2`) and in continuous time (`brian2-biology`)."""
 
 from neuro_eqprop.backends.base import FLOAT_ONLY, BackendInfo, Feature, Support
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from neuro_eqprop.backends.base import BackendError, Feature, Result, Support
+from neuro_eqprop.backends.base import BackendError, Feature, Result, Support, zeros
 from neuro_eqprop.backends.brian2 import BIOLOGY
 from neuro_eqprop.backends.brian2.dale import (
     merge_pairs,
@@ -24,7 +24,6 @@ from neuro_eqprop.backends.brian2.membrane import (
     DRAWN,
     POISSON,
     Biology,
-    Handle,
     Refractory,
     constants,
     membrane,
@@ -32,7 +31,7 @@ from neuro_eqprop.backends.brian2.membrane import (
     reset,
 )
 from neuro_eqprop.backends.brian2.neuron_models import IZHIKEVICH
-from neuro_eqprop.backends.brian2.setup import run_network, settings, simulator
+from neuro_eqprop.backends.brian2.setup import Handle, run_network, settings, simulator
 from neuro_eqprop.backends.brian2.step_callbacks import StepRecorder, noise
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule, free_only, tail
@@ -52,12 +51,13 @@ VALUES = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Brian2Biology:
-    """All samples as copies side by side, as many at a time as `values` allows."""
+    """Brian2 backend in continuous time; samples are copies of the network in one run."""
 
     biology: Biology = BASE
     name: str = BIOLOGY.name
     support: Support = BIOLOGY.support
     values: int = VALUES
+    """Limits the number of samples per run."""
 
     @property
     def step_seconds(self) -> float:
@@ -92,12 +92,12 @@ class Brian2Biology:
         sizes = {p.name: p.size for p in network.populations}
         if self.biology.pairs:
             network, stimulus = paired(network), pair_stimulus(stimulus)
-        result = empty(network, stimulus.samples, len(schedule))
+        result = zeros(network, stimulus.samples, len(schedule))
         each = values_per_sample(network, schedule, record, self.substeps)
         room = max(1, self.values // each)
         for start in range(0, stimulus.samples, room):
             part = stimulus.take(start, start + room)
-            here = within(result, start, start + room)
+            here = samples_of(result, start, start + room)
             callback = simulate(
                 self.biology,
                 network,
@@ -136,18 +136,8 @@ def values_per_sample(
     return 1 + synapses + steps * sum(network[name].size for name in recorded)
 
 
-def empty(network: SpikingNetwork, samples: int, phases: int) -> Result:
-    """A result filled with zeros."""
-    shapes = {p.name: (samples, phases, p.size) for p in network.populations}
-    return Result(
-        {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()},
-        {name: np.zeros(shape) for name, shape in shapes.items()},
-        {name: np.zeros(shape) for name, shape in shapes.items()},
-    )
-
-
-def within(result: Result, start: int, stop: int) -> Result:
-    """The part of a result that belongs to these samples; adding to it adds to the whole."""
+def samples_of(result: Result, start: int, stop: int) -> Result:
+    """Views of a result for samples start to stop; adding to them adds to the result."""
     return Result(
         {name: array[start:stop] for name, array in result.messages.items()},
         {name: array[start:stop] for name, array in result.firing.items()},
@@ -165,19 +155,11 @@ def simulate(
     result: Result,
     first: int,
 ) -> StepRecorder:
-    """Run samples in one Brian2 run and add to the result; `first` is the first one's number."""
+    """Run samples in one Brian2 run and add to the result; `first` is the index of the first."""
     brian2 = simulator()
     with settings(brian2):
         clock = brian2.Clock(dt=biology.dt * brian2.second)
-        groups = {
-            p.name: neurons(brian2, biology, network, population=p, stimulus=stimulus, clock=clock)
-            for p in network.populations
-        }
-        paths = [
-            synapses(brian2, biology, p, groups=groups, samples=stimulus.samples, clock=clock)
-            for p in network.projections
-            if p.synapses.values.any()
-        ]
+        groups, paths = groups_and_synapses(brian2, biology, network, stimulus, clock)
         sizes = {p.name: p.size for p in network.populations}
         drawn = noise(biology, sizes, range(first, first + stimulus.samples))
         limits = potentials_of(brian2, biology)
@@ -188,8 +170,28 @@ def simulate(
         run_network(brian2, whole, steps * biology.ticks * clock.dt)
         if biology.substeps > 1:
             callback.record_substep()
-        callback.turn(steps)
+        callback.next_step(steps)
     return callback
+
+
+def groups_and_synapses(
+    brian2: ModuleType,
+    biology: Biology,
+    network: SpikingNetwork,
+    stimulus: Stimulus,
+    clock: Handle,
+) -> tuple[dict[str, Handle], list[Handle]]:
+    """The neuron groups by population, and the synapses of all projections with a weight."""
+    groups = {
+        p.name: neurons(brian2, biology, network, population=p, stimulus=stimulus, clock=clock)
+        for p in network.populations
+    }
+    paths = [
+        synapses(brian2, biology, p, groups=groups, samples=stimulus.samples, clock=clock)
+        for p in network.projections
+        if p.synapses.values.any()
+    ]
+    return groups, paths
 
 
 def potentials_of(brian2: ModuleType, biology: Biology) -> tuple[float, float]:
@@ -262,7 +264,7 @@ def poisson_neurons(
 
 
 def integrator(population: Population) -> Spiking:
-    """The neuron of a population whose time constants are left to the biology."""
+    """The neuron of a population; raises BackendError if it is graded or decays by itself."""
     neuron = population.neuron
     if not isinstance(neuron, Spiking):
         reason = BIOLOGY.support.reasons[Feature.GRADED]
@@ -270,7 +272,7 @@ def integrator(population: Population) -> Spiking:
     if (neuron.current_decay, neuron.voltage_decay) != (1.0, 0.0):
         raise BackendError(
             f"population {population.name!r} decays by {neuron.current_decay} and "
-            f"{neuron.voltage_decay} a step, but here tau_s and tau_m say how it decays; "
+            f"{neuron.voltage_decay} a step, but in continuous time tau_s and tau_m set the decay; "
             f"lower the network with code 'rate', or use the backend brian2"
         )
     return neuron

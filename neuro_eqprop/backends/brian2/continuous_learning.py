@@ -1,13 +1,14 @@
-"""The rule of `neuro_eqprop.spiking.plasticity` in continuous time, with phases by a clock.
+"""The rule of `neuro_eqprop.spiking.plasticity` in continuous time.
 
-A neuron has a trace r of its spikes, and a synapse a tag m, in the window of each phase:
+A neuron has a trace r of its spikes. A synapse has a tag m, which changes in the window of a phase:
 
     dr/dt = -r / tau_r            on a spike: r = r + 1 / (rmax tau_r)
     dm/dt = rmax f r_pre r_post
 
-with tau_r the time constant of the rule's trace, its `tau` steps of 1 / rmax seconds. A neuron that
-fires at rmax has a trace of one on average. At the end of a batch the weights change as in discrete
-time, w = w + eta m. The samples of a batch run side by side, from rest.
+f is the third factor of the phase, and tau_r = tau / rmax the time constant of the trace (`tau` of
+the rule is in steps). A neuron that fires at rmax has a mean trace of one. At the end of a batch
+the weights change as in discrete time, w = w + eta m. The samples of a batch run side by side, from
+rest.
 """
 
 from __future__ import annotations
@@ -18,14 +19,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.base import BackendError, zeros
 from neuro_eqprop.backends.brian2 import BIOLOGY
 from neuro_eqprop.backends.brian2.continuous import (
     BASE,
-    empty,
-    neurons,
+    groups_and_synapses,
     potentials_of,
-    synapses,
 )
 from neuro_eqprop.backends.brian2.membrane import Biology
 from neuro_eqprop.backends.brian2.setup import run_network, settings, simulator
@@ -36,6 +35,8 @@ from neuro_eqprop.backends.learning import (
     Learned,
     ProgressCallback,
     Synapses,
+    empty_history,
+    part_of,
     refuse_margin,
     tally_learning,
 )
@@ -46,7 +47,7 @@ from neuro_eqprop.traces import NOTHING, Recording
 
 @dataclass(frozen=True, slots=True)
 class Brian2BiologyLearner:
-    """Learns batch by batch in continuous time."""
+    """Brian2 learner in continuous time; the samples of a batch run side by side."""
 
     biology: Biology = BASE
     name: str = BIOLOGY.name
@@ -118,30 +119,19 @@ class LearningRun:
         self.sent = {p.name: np.zeros((rows, p.size), dtype=np.int64) for p in network.populations}
         self.changed: Ints = np.zeros((rows, len(names)), dtype=np.int64)
         self.clipped = 0
-        shape = (samples, rule.steps, len(wanted.chosen)) if wanted.chosen else (0, 0, 0)
-        self.history = np.zeros((*shape, len(SYNAPSE_VARIABLES)))
+        self.history = empty_history(wanted, samples, rule.steps)
         self.recordings: list[Recording] = []
 
     def learn(self, start: int, stop: int) -> None:
         """Run the samples of a batch, then change the weights."""
         rule, stimulus = self.plastic.rule, self.training.stimulus.take(start, stop)
         network = with_weights(self.plastic, self.weights).network
-        result = empty(network, stimulus.samples, len(rule.schedule))
+        result = zeros(network, stimulus.samples, len(rule.schedule))
         first = self.training.first + start
         brian2, biology = simulator(), self.biology
         with settings(brian2):
             clock = brian2.Clock(dt=biology.dt * brian2.second)
-            groups = {
-                p.name: neurons(
-                    brian2, biology, network, population=p, stimulus=stimulus, clock=clock
-                )
-                for p in network.populations
-            }
-            paths = [
-                synapses(brian2, biology, p, groups=groups, samples=stimulus.samples, clock=clock)
-                for p in network.projections
-                if p.weight.any()
-            ]
+            groups, paths = groups_and_synapses(brian2, biology, network, stimulus, clock)
             sizes = {p.name: p.size for p in network.populations}
             drawn = noise(biology, sizes, range(first, first + stimulus.samples))
             recorder = TraceRecorder(
@@ -162,7 +152,7 @@ class LearningRun:
             steps = sum(phase.steps for phase in rule.schedule)
             run_network(brian2, whole, steps * biology.ticks * clock.dt)
             recorder.trace_tick()
-            recorder.turn(steps)
+            recorder.next_step(steps)
         self.drives[start:stop] = result.drive[network.output][:, 0]
         for name, messages in result.messages.items():
             self.sent[name][:-1] += messages.sum(axis=0)
@@ -219,7 +209,7 @@ class LearningRun:
 
 @dataclass(slots=True, kw_only=True)
 class TraceRecorder(StepRecorder):
-    """Integrates traces and tags in every dt, beside the neurons."""
+    """Step recorder that also integrates traces and tags in every dt."""
 
     plastic: PlasticNetwork
     samples: int
@@ -274,7 +264,7 @@ class TraceRecorder(StepRecorder):
 
     def synapse(self, name: str, target: int, source: int) -> Array:
         """Traces at both ends, tag and weight of a synapse (samples, variables)."""
-        part = next(p for p in self.plastic.plastic if name in (p.name, p.mirror))
+        part = part_of(self.plastic, name)
         row, column = (target, source) if name == part.name else (source, target)
         projection = self.plastic.projection(name)
         return np.stack(

@@ -1,14 +1,13 @@
-"""Dale's law: each neuron becomes two that fire alike, one that excites and one that inhibits.
+"""Networks that obey Dale's law: with pairs of neurons, or with interneurons.
 
-The first half of a population keeps the weights above zero, the second those below, and both halves
-receive the same:
+In a pair, one neuron has the positive weights and the other the negative ones. Both receive the
+same input, so they fire alike. The first half of a population excites, the second inhibits:
 
     weight  [[max(w, 0), min(w, 0)],
              [max(w, 0), min(w, 0)]]
 
-With interneurons, the neurons of a population excite; a second population of as many inhibitory
-neurons, each of which one of them drives with a weight of one, sends the weights below zero. Its
-inhibition arrives after one more synapse.
+With interneurons, the neurons of a population only excite. Each drives one inhibitory neuron with a
+weight of one, which has its negative weights, so that inhibition arrives one synapse later.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from neuro_eqprop.spiking.synapses import DenseSynapses, as_synapses
 
 
 def paired(network: SpikingNetwork) -> SpikingNetwork:
-    """The network that obeys Dale's law: twice the neurons, each with weights of one sign."""
+    """The network with a pair of neurons, one for each sign of weights, in place of each neuron."""
     populations = tuple(replace(p, bias=np.tile(p.bias, 2)) for p in network.populations)
     projections = tuple(
-        replace(p, synapses=DenseSynapses(signs_apart(p.weight))) for p in network.projections
+        replace(p, synapses=DenseSynapses(pair_weights(p.weight))) for p in network.projections
     )
     return replace(network, populations=populations, projections=projections)
 
 
-def signs_apart(weight: Array) -> Array:
-    """Weights from pairs to pairs: one neuron of a pair excites, the other inhibits."""
+def pair_weights(weight: Array) -> Array:
+    """Weights between pairs: one neuron of a pair excites, the other inhibits."""
     return np.tile(np.hstack([np.maximum(weight, 0), np.minimum(weight, 0)]), (2, 1))
 
 
@@ -43,7 +42,7 @@ INHIBITORY = "_inhibitory"
 
 
 def with_interneurons(network: SpikingNetwork) -> SpikingNetwork:
-    """The network in which a population of interneurons sends all weights below zero."""
+    """The network with populations of interneurons that have all negative weights."""
     if any(p.name.endswith(INHIBITORY) for p in network.populations):
         return network
     inhibit = {p.source for p in network.projections if (p.weight < 0).any()}

@@ -1,20 +1,17 @@
-"""The step of a population as Brian2 equations, for NumPy, Cython and C++."""
+"""The step of a population as Brian2 statements, for NumPy, Cython and C++."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from neuro_eqprop.activations import ActivationKind, tanh
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.brian2.setup import Handle
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import Neuron, Reset, Spiking
-
-Handle: TypeAlias = Any
-"""An object of Brian2, which has no types."""
 
 MODEL = """
 a_one : 1
@@ -29,7 +26,7 @@ sum_firing : 1
 sum_drive : 1
 """
 
-# Brian2 may regroup the terms of a sum, so a statement holds no more than one addition.
+# Brian2 may reorder the terms of a sum, so a statement has at most one addition.
 FEED = """
 given = outside + beta * pull
 """
@@ -72,9 +69,9 @@ sum_drive = sum_drive * within_window(t) + drive
 def step(neuron: Neuron, longest: int, *, scheduled: bool = True) -> tuple[str, str]:
     """The variables of a population and the statements of its step.
 
-    With a schedule, beta comes from its table, and counts and sums are kept for each phase. Without
-    one, beta is a variable. Brian2 reads a message on arrival: of one that takes longer than a
-    step, q_k keeps the past.
+    With a schedule, beta is a timed array, and messages, firing and drive are summed in each phase.
+    Without one, beta is a variable. Brian2 reads a graded message when it arrives, so q_k stores
+    the message of k steps ago for delays of up to `longest` steps.
     """
     if isinstance(neuron, Spiking):
         reset = "v - threshold * fired" if neuron.reset is Reset.SUBTRACT else "v * (1 - fired)"
@@ -115,7 +112,7 @@ def constants(brian2: ModuleType, neuron: Neuron) -> dict[str, Handle]:
     }
 
 
-# Brian2 compiles with -ffast-math, which may regroup the sums of tanh.
+# Brian2 compiles with -ffast-math, which may reorder the sums of tanh.
 CPP = {
     "exact_tanh": """
 __attribute__((optimize("no-fast-math", "fp-contract=off")))
@@ -165,7 +162,7 @@ def function(brian2: ModuleType, name: str, python: Callable[[Array], Array]) ->
 
 
 def tables(brian2: ModuleType, schedule: Schedule, dt: Handle) -> dict[str, Handle]:
-    """The schedule step by step: beta, and zeros where counts and sums are reset."""
+    """Timed arrays of a schedule: beta, zeros where counts and sums restart, ends of phases."""
     columns: dict[str, list[Array]] = {
         "beta_of": [],
         "within_phase": [],

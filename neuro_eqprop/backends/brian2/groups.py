@@ -1,4 +1,4 @@
-"""Populations and projections in discrete steps, as Brian2 groups and synapses."""
+"""Brian2 neuron groups and synapses of a network in discrete steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from types import ModuleType
 
 import numpy as np
 
-from neuro_eqprop.backends.brian2.equations import Handle, constants, step
+from neuro_eqprop.backends.brian2.equations import constants, step
+from neuro_eqprop.backends.brian2.setup import Handle
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -19,8 +20,8 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.synapses import Synapses
 
 
-def message(population: Population) -> str:
-    """The variable that holds what a population sends."""
+def message_variable(population: Population) -> str:
+    """The name of the variable with the message of a population."""
     return "q" if isinstance(population.neuron, Graded) else "fired"
 
 
@@ -43,7 +44,7 @@ def neurons(
     group = brian2.NeuronGroup(
         stimulus.samples * population.size,
         model,
-        threshold=f"{message(population)} != 0",
+        threshold=f"{message_variable(population)} != 0",
         reset="",
         events={} if tables is None else {"phase_end": "last_of_phase(t) > 0.5"},
         namespace={**(tables or {}), **constants(brian2, population.neuron)},
@@ -87,7 +88,7 @@ def synapses(
 
 
 def connect(paths: Handle, synapses: Synapses, samples: int) -> None:
-    """Connect by index wherever a weight is not zero, once for each sample."""
+    """Connect the units with nonzero weights, once for each sample."""
     made = synapses.to_csr()
     used = made.data != 0
     rows, columns = made.rows()[used], made.indices[used]

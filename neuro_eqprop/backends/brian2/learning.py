@@ -1,4 +1,4 @@
-"""Learning in Brian2: all samples in one run, gated by the phases of the clock."""
+"""Learning in Brian2: all samples in one run, with phases switched by timed arrays."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.brian2.equations import Handle
 from neuro_eqprop.backends.brian2.learning_network import LearningNetwork
-from neuro_eqprop.backends.brian2.setup import settings, simulator
+from neuro_eqprop.backends.brian2.setup import Handle, settings, simulator
 from neuro_eqprop.backends.learning import (
-    SYNAPSE_VARIABLES,
     Events,
     Learned,
     ProgressCallback,
     Synapses,
+    empty_history,
     recordings,
     refuse_margin,
     tally_learning,
@@ -28,7 +27,7 @@ from neuro_eqprop.traces import Record, Recording
 
 @dataclass(frozen=True, slots=True)
 class Brian2Learner:
-    """Learns sample by sample, in floating point."""
+    """Brian2 learner in discrete steps: sample by sample, in floating point."""
 
     name: str = "brian2"
 
@@ -92,7 +91,7 @@ def collect_result(
         if part.mirror is not None:
             weights[part.mirror] = part.mirrored * weight.T
             saturated[part.mirror] = saturated[part.name]
-    drives = np.asarray(run.answers.sum_drive[:]).reshape(training.stimulus.samples, -1)
+    drives = np.asarray(run.readouts.sum_drive[:]).reshape(training.stimulus.samples, -1)
     cut = sum(int(np.asarray(paths.cut[:]).sum()) for paths in run.pairs.values())
     return Learned(
         weights,
@@ -139,8 +138,8 @@ def count_events(run: LearningNetwork) -> Events:
         rows = [getattr(group, f"traced_{k}")[:] for k in (*phases, "pause")]
         counts[0, :, column] = np.sum(rows, axis=1)
     for part in plastic.plastic:
-        paths, there = run.pairs[part.name], plastic.projection(part.name)
-        ends = [there.target, *([there.source] if part.mirror else [])]
+        paths, projection = run.pairs[part.name], plastic.projection(part.name)
+        ends = [projection.target, *([projection.source] if part.mirror else [])]
         for column in (names.index(end) for end in ends):
             counts[2, -1, column] += int(paths.changed[:].sum())
             for k, gate in enumerate(rule.gates):
@@ -152,11 +151,9 @@ def count_events(run: LearningNetwork) -> Events:
 def synapse_histories(
     run: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]
 ) -> Array:
-    """The recorded synapses; for a mirror, traces are swapped and the weight is scaled."""
+    """Histories of the recorded synapses; for a mirror, traces are swapped and w is scaled."""
     samples, steps = run.training.stimulus.samples, run.rule.steps
-    if not monitors:
-        return np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES)))
-    found = np.zeros((samples, steps, len(monitors), len(SYNAPSE_VARIABLES)))
+    found = empty_history(synapses, samples, steps)
     parts = {name: p for p in run.plastic.plastic for name in (p.name, p.mirror) if name}
     for k, (group, (name, _, _)) in enumerate(zip(monitors, synapses.chosen, strict=True)):
         values = [

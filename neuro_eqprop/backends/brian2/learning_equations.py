@@ -2,8 +2,9 @@
 
 A spiking unit has a trace dr/dt = -r / tau_trace that increases with each spike; the trace of a
 graded unit is the sum of its messages. Events gate the rest: `tick` in every step of a phase,
-`window` where tags accumulate. A pause, on a separate clock, occurs once per sample: neurons are
-silent, weights commit, and the next sample is loaded. So the first pause precedes the first sample.
+`window` where tags accumulate. Once per sample, on a separate clock, there is a pause of one step:
+neurons are silent, weights commit, and the next sample is loaded. The first pause precedes the
+first sample.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from types import ModuleType
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.brian2.equations import Handle, step, tables
+from neuro_eqprop.backends.brian2.equations import step, tables
+from neuro_eqprop.backends.brian2.setup import Handle
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.ir import Neuron, Spiking
 from neuro_eqprop.spiking.plasticity import COMMIT, LEAST, LearningRule
@@ -22,17 +24,17 @@ PAUSE = Phase(COMMIT, 0.0, 1, 1)
 EVENTS = {
     "tick": "phase_of(t) >= 0",
     "window": "factor(t) != 0",
-    "answer": "answering(t) > 0.5",
+    "readout": "reads_out(t) > 0.5",
 }
 
 # Brian2 may reorder the terms of a sum, so a statement has at most one addition.
-LIFT = """
+ADD_IMPULSE = """
 r = r + impulse * fired
 r = r * int(r >= least)
 """
-SILENCE = """
-outside = brought(t, i)
-pull = pulled(t, i)
+LOAD_SAMPLE = """
+outside = input_current(t, i)
+pull = input_pull(t, i)
 a_one = 0
 a_beta = 0
 {message} = 0
@@ -47,12 +49,12 @@ g_beta = 0
 x = 0
 sent = 0
 """
-GATHER = """
-before_it = factor(t) * r_pre
-grown = before_it * r_post
+ADD_TAG = """
+gated_pre = factor(t) * r_pre
+grown = gated_pre * r_post
 m = m + grown
 """
-COMMITTED = """
+CHANGE_WEIGHT = """
 change = eta(t) * m
 wanted = w + change
 old = w
@@ -86,10 +88,10 @@ def population_equations(neuron: Neuron, rule: LearningRule) -> tuple[str, str, 
     model += "".join(f"sent_{k} : 1\ntraced_{k} : 1\n" for k in phases)
     model += "traced_pause : 1\nwas : 1\n"
     message = "fired" if isinstance(neuron, Spiking) else "q"
-    pause = SILENCE.format(message=message)
+    pause = LOAD_SAMPLE.format(message=message)
     if isinstance(neuron, Spiking):
         model += "dr/dt = -r / tau_trace : 1\n"
-        code += LIFT
+        code += ADD_IMPULSE
         pause += REST_SPIKING if rule.fresh else ""
         pause += "r = r * int(r >= least)\ntraced_pause = traced_pause + int(r != was)\n"
     else:
@@ -104,13 +106,13 @@ def population_equations(neuron: Neuron, rule: LearningRule) -> tuple[str, str, 
 
 
 def tag_equations(rule: LearningRule) -> tuple[str, str]:
-    """The counters of synapses, and their statements for a step in a window."""
+    """The counters of synapses, and the statements of a step in a window."""
     open_in = [k for k, gate in enumerate(rule.gates) if gate]
     model = "".join(f"grown_{k} : 1\n" for k in open_in)
     counts = (
         f"grown_{k} = grown_{k} + int(phase_of(t) == {k}) * int(grown != 0)\n" for k in open_in
     )
-    return model, GATHER + "".join(counts)
+    return model, ADD_TAG + "".join(counts)
 
 
 def trace_constants(rule: LearningRule, dt: Handle) -> dict[str, Handle]:
@@ -123,7 +125,7 @@ def trace_constants(rule: LearningRule, dt: Handle) -> dict[str, Handle]:
 
 
 def time_constant(rule: LearningRule, dt: Handle) -> Handle:
-    """The trace time constant; a neighbouring float if its decay equals `keep` exactly."""
+    """The trace time constant: of the nearest floats one whose decay equals `keep`, if any."""
     near, step_size = float(rule.tau * dt), float(dt)
     tried = [near]
     for end in (0.0, np.inf):
@@ -142,13 +144,13 @@ def clock_tables(
 
     `phase_of` is -1 in a pause, and `waiting` is 1 in a pause without a commit.
     """
-    columns: dict[str, list[Array]] = {"phase_of": [], "factor": [], "answering": []}
+    columns: dict[str, list[Array]] = {"phase_of": [], "factor": [], "reads_out": []}
     gates = zip((PAUSE, *rule.schedule), (0.0, *rule.gates), strict=True)
     for row, (phase, gate) in enumerate(gates):
         ticks = np.arange(phase.steps)
         columns["phase_of"].append(np.full(phase.steps, row - 1.0))
         columns["factor"].append(gate * (ticks >= phase.steps - phase.window))
-        columns["answering"].append(1.0 * (ticks == phase.steps - 1) * (row == 1))
+        columns["reads_out"].append(1.0 * (ticks == phase.steps - 1) * (row == 1))
     found = {
         name: brian2.TimedArray(np.append(np.tile(np.concatenate(column), samples), end), dt=dt)
         for (name, column), end in zip(columns.items(), (-1.0, 0.0, 0.0), strict=True)

@@ -1,7 +1,7 @@
-"""The Brian2 objects of a run that learns, with the equations of `learning_equations`.
+"""The Brian2 objects of a learning run, with the equations of `learning_equations`.
 
-A plastic projection and its mirror are one `Synapses` object with one weight, which passes
-spikes in both directions.
+A plastic projection and its mirror are one `Synapses` object, whose weights pass messages in both
+directions.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from types import ModuleType
 
 import numpy as np
 
-from neuro_eqprop.backends.brian2.equations import Handle, constants
+from neuro_eqprop.backends.brian2.equations import constants
+from neuro_eqprop.backends.brian2.groups import message_variable
 from neuro_eqprop.backends.brian2.learning_equations import (
-    COMMITTED,
+    CHANGE_WEIGHT,
     EVENTS,
     SYNAPSE,
     clock_tables,
@@ -20,8 +21,8 @@ from neuro_eqprop.backends.brian2.learning_equations import (
     tag_equations,
     trace_constants,
 )
-from neuro_eqprop.backends.brian2.setup import run_network
-from neuro_eqprop.backends.learning import ProgressCallback
+from neuro_eqprop.backends.brian2.setup import Handle, run_network
+from neuro_eqprop.backends.learning import ProgressCallback, part_of
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Spiking
 from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
 
@@ -40,19 +41,19 @@ class LearningNetwork:
         self.tables = clock_tables(brian2, self.rule, training.stimulus.samples, self.dt)
         self.places = {(p.name, p.gain): k for k, p in enumerate(self.network.projections)}
         self.groups = {p.name: self.neurons(p) for p in self.network.populations}
-        self.pairs = {part.name: self.pair(part) for part in plastic.plastic}
+        self.pairs = {part.name: self.plastic_synapses(part) for part in plastic.plastic}
         self.brian2_network = brian2.Network(*self.groups.values(), *self.pairs.values())
         for projection in self.network.projections:
             learns = projection.gain is Gain.ONE and projection.name in plastic.learns
             if not learns and projection.weight.any():
-                self.brian2_network.add(self.fixed(projection))
-        self.answers = brian2.EventMonitor(
-            self.groups[self.network.output], "answer", variables=["sum_drive"]
+                self.brian2_network.add(self.fixed_synapses(projection))
+        self.readouts = brian2.EventMonitor(
+            self.groups[self.network.output], "readout", variables=["sum_drive"]
         )
-        self.brian2_network.add(self.answers)
+        self.brian2_network.add(self.readouts)
 
     def neurons(self, population: Population) -> Handle:
-        """A population in its resting state; it reads its input at the start of each sample."""
+        """The group of a population at rest; it loads its input at the start of each sample."""
         brian2, rule = self.brian2, self.rule
         model, tick, pause = population_equations(population.neuron, rule)
         names = ["tick"]
@@ -61,7 +62,7 @@ class LearningNetwork:
         ):
             names.append("window")
         if population.name == self.network.output:
-            names.append("answer")
+            names.append("readout")
         group = brian2.NeuronGroup(
             population.size,
             model,
@@ -85,33 +86,33 @@ class LearningNetwork:
         return group
 
     def input_tables(self, population: Population) -> dict[str, Handle]:
-        """Current and pull of a population, sample by sample."""
+        """Timed arrays of the current and pull of a population, one value per sample."""
         stimulus = self.training.stimulus
         nothing = np.zeros((stimulus.samples, population.size))
         current = population.bias + stimulus.current.get(population.name, nothing)
         pull = stimulus.pull.get(population.name, nothing)
         return {
-            "brought": self.brian2.TimedArray(current, dt=self.sample_clock.dt),
-            "pulled": self.brian2.TimedArray(pull, dt=self.sample_clock.dt),
+            "input_current": self.brian2.TimedArray(current, dt=self.sample_clock.dt),
+            "input_pull": self.brian2.TimedArray(pull, dt=self.sample_clock.dt),
         }
 
-    def pair(self, part: Plastic) -> Handle:
-        """The synapses of a plastic projection, which also carry its mirror."""
-        there = self.plastic.projection(part.name)
-        source, target = self.network[there.source], self.network[there.target]
+    def plastic_synapses(self, part: Plastic) -> Handle:
+        """The synapses of a plastic projection and its mirror."""
+        projection = self.plastic.projection(part.name)
+        source, target = self.network[projection.source], self.network[projection.target]
         counts, gather = tag_equations(self.rule)
         on_pre = {
-            "there": f"a_one_post += passed{payload(source, 'pre')}",
+            "forward": f"a_one_post += passed{payload(source, 'pre')}",
             "gather": gather,
         }
-        on_post = {"back": f"a_one_pre += passed_back{payload(target, 'post')}"}
-        events = {"there": "spike", "gather": "window", "back": "spike"}
+        on_post = {"feedback": f"a_one_pre += passed_back{payload(target, 'post')}"}
+        events = {"forward": "spike", "gather": "window", "feedback": "spike"}
         if part.mirror is None:
             on_post = {}
-            del events["back"]
+            del events["feedback"]
         paths = self.brian2.Synapses(
-            self.groups[there.source],
-            self.groups[there.target],
+            self.groups[projection.source],
+            self.groups[projection.target],
             SYNAPSE + counts,
             on_pre=on_pre,
             on_post=on_post,
@@ -120,15 +121,15 @@ class LearningNetwork:
             namespace={**self.tables, **self.constants(part)},
             clock=self.clock,
         )
-        rows, columns = np.nonzero(np.ones_like(there.weight))
+        rows, columns = np.nonzero(np.ones_like(projection.weight))
         paths.connect(i=columns, j=rows)
-        self.set_weights(paths, part, there)
-        paths.run_regularly(COMMITTED, when="end", clock=self.sample_clock)
+        self.set_weights(paths, part, projection)
+        paths.run_regularly(CHANGE_WEIGHT, when="end", clock=self.sample_clock)
         # Adding inputs in the order of the projections fixes the floating-point rounding.
-        paths.there.order = self.places[part.name, Gain.ONE]
+        paths.forward.order = self.places[part.name, Gain.ONE]
         paths.gather.order = len(self.places)
         if part.mirror is not None:
-            paths.back.order = self.places[part.mirror, Gain.ONE]
+            paths.feedback.order = self.places[part.mirror, Gain.ONE]
         return paths
 
     def constants(self, part: Plastic) -> dict[str, Handle]:
@@ -144,17 +145,17 @@ class LearningNetwork:
             "mirrored": part.mirrored,
         }
 
-    def set_weights(self, paths: Handle, part: Plastic, there: Projection) -> None:
+    def set_weights(self, paths: Handle, part: Plastic, projection: Projection) -> None:
         """Set the initial weights, and the effective weights that synapses pass on."""
         gains = self.plastic.gains
-        one = np.ones_like(there.weight)
-        paths.w = there.weight.ravel()
+        one = np.ones_like(projection.weight)
+        paths.w = projection.weight.ravel()
         paths.gain = gains.get(part.name, one).ravel()
         paths.gain_back = gains.get(part.mirror or "", one.T).T.ravel()
         paths.passed = paths.w[:] * paths.gain[:]
         paths.passed_back = (part.mirrored * paths.w[:]) * paths.gain_back[:]
 
-    def fixed(self, projection: Projection) -> Handle:
+    def fixed_synapses(self, projection: Projection) -> Handle:
         """The synapses of a projection that is not plastic."""
         arriving = "a_one" if projection.gain is Gain.ONE else "a_beta"
         sent = payload(self.network[projection.source], "pre")
@@ -175,14 +176,14 @@ class LearningNetwork:
         return paths
 
     def monitor_synapse(self, name: str, target: int, source: int) -> list[Handle]:
-        """Monitors of a synapse's pre and post trace, tag and weight; a mirror's are its pair's."""
-        part = next(p for p in self.plastic.plastic if name in (p.name, p.mirror))
+        """Add monitors of a synapse: its traces, tag and weight, or those of the one it mirrors."""
+        part = part_of(self.plastic, name)
         row, column = (target, source) if name == part.name else (source, target)
-        there, paths = self.plastic.projection(part.name), self.pairs[part.name]
-        place = row * there.weight.shape[1] + column
+        projection, paths = self.plastic.projection(part.name), self.pairs[part.name]
+        place = row * projection.weight.shape[1] + column
         chosen = (
-            (self.groups[there.source], "r", column),
-            (self.groups[there.target], "r", row),
+            (self.groups[projection.source], "r", column),
+            (self.groups[projection.target], "r", row),
             (paths, "m", place),
             (paths, "w", place),
         )
@@ -194,7 +195,7 @@ class LearningNetwork:
         return found
 
     def monitor_activity(self, name: str, variable: str) -> Handle:
-        """Monitor of a variable of all units of a population: spikes, drive, voltage or state."""
+        """Add a monitor of a population: of its spikes, drive, voltage or state."""
         own = {"spikes": message_variable(self.network[name]), "voltage": "v", "state": "x"}
         monitor = self.brian2.StateMonitor(
             self.groups[name],
@@ -221,11 +222,6 @@ class LearningNetwork:
         run_network(self.brian2, self.brian2_network, length * self.dt)
 
 
-def message_variable(population: Population) -> str:
-    """The name of the variable with the message of a population."""
-    return "q" if isinstance(population.neuron, Graded) else "fired"
-
-
 def payload(population: Population, end: str) -> str:
-    """The factor of a weight when a message of a population at that end arrives."""
+    """The factor of a weight when a message arrives from a population at that end."""
     return f" * q_{end}" if isinstance(population.neuron, Graded) else ""

@@ -10,8 +10,8 @@ normal number drawn for each neuron and dt. Voltages are dimensionless. A spike 
 that a neuron fires at rmax times its drive I + g + beta g_beta: the hard sigmoid, whose upper clamp
 is the refractory period 1 / rmax. Forward Euler preserves these sums exactly for any dt.
 
-This is the neuron `lif`. `neuro_eqprop.backends.brian2.neuron_models` has the others, to which the
-same drive is a current. A Poisson neuron fires in each dt with the probability rmax dt clip(drive).
+This is the neuron `lif`. The models in `neuro_eqprop.backends.brian2.neuron_models` receive the
+drive as a current. A Poisson neuron fires in each dt with the probability rmax dt clip(drive).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from types import ModuleType
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,11 +35,8 @@ from neuro_eqprop.backends.brian2.neuron_models import (
     unit_of,
     with_units,
 )
+from neuro_eqprop.backends.brian2.setup import Handle
 from neuro_eqprop.spiking.ir import Reset, Spiking
-
-Handle: TypeAlias = Any
-"""An object of Brian2, which has no types."""
-
 
 DALE = ("pairs", "interneurons")
 """Ways to obey Dale's law."""
@@ -82,8 +78,8 @@ class Biology:
     """Dale's law: "pairs" or True, or "interneurons".
 
     A pair is a neuron that only excites and one that only inhibits, with the same input and noise.
-    With interneurons, each population excites its inhibitory population, which
-    send what its weights below zero would.
+    With interneurons, each population excites an inhibitory population of the same size, whose
+    synapses have its negative weights.
     """
     neuron: str = LIF
     """Neuron model: "lif", "adex", "conductance" or "izhikevich"."""
@@ -92,8 +88,8 @@ class Biology:
     poisson: bool = False
     """Whether populations that only carry the input fire as Poisson processes."""
     record_dt: float | None = None
-    """Interval of recordings, in seconds; None for a step, or less where a neuron can fire twice in
-    one."""
+    """Interval of recordings, in seconds; None for one step, or less if a neuron can fire twice
+    in it."""
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -192,7 +188,7 @@ class Biology:
 
 
 DRAWN, OWN = "sqrt(2 * rmax / dt) * eta", "sqrt(2 * rmax) * xi"
-"""White noise: from numbers eta that are set in every dt, or by Brian2's own generator."""
+"""White noise from numbers eta that a callback sets in every dt, or by Brian2's generator."""
 
 
 def membrane(biology: Biology, *, gated: bool, white: str = DRAWN) -> str:
@@ -220,11 +216,11 @@ def membrane(biology: Biology, *, gated: bool, white: str = DRAWN) -> str:
 
 
 def model_membrane(biology: Biology, model: NeuronModel, *, gated: bool, white: str) -> str:
-    """The equations of a population of a neuron model with a membrane in volts."""
+    """The equations of a population whose neuron model has a membrane in volts."""
     noise = f" + noise * span * {white}" if biology.noise else ""
     inputs = ["g", *(["g_beta"] if gated else [])]
     given = "outside + beta * pull"
-    felt = [given]
+    inputs_at_v = [given]
     lines = [
         f"dv/dt = {model.membrane}{noise} : volt (unless refractory)",
         *model.others,
@@ -239,13 +235,13 @@ def model_membrane(biology: Biology, model: NeuronModel, *, gated: bool, white: 
             lines += [f"d{name}{sign}/dt = -{name}{sign} / tau_s : 1" for sign in ("_e", "_i")]
             lines.append(f"{name} = {name}_e - {name}_i : 1")
             pull = f"{name}_e * (Ee - v) / (Ee - middle) - {name}_i * (v - Ei) / (middle - Ei)"
-            felt.append(f"{factor}({pull})")
+            inputs_at_v.append(f"{factor}({pull})")
         else:
             lines.append(f"d{name}/dt = -{name} / tau_s : 1")
-            felt.append(f"{factor}{name}")
+            inputs_at_v.append(f"{factor}{name}")
     drive = " + ".join([given, *(f"{f}{n}" for n, f in zip(inputs, ("", "beta * "), strict=False))])
     lines.append(f"drive = {drive} : 1")
-    lines.append(f"I = unit_current * gain({' + '.join(felt)}) : {dimension(model.current)}")
+    lines.append(f"I = unit_current * gain({' + '.join(inputs_at_v)}) : {dimension(model.current)}")
     return "\n".join([*lines, *(["eta : 1"] if biology.noise and white == DRAWN else [])])
 
 

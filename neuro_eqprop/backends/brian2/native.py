@@ -18,9 +18,8 @@ from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.brian2 import BACKEND, continuous, groups
 from neuro_eqprop.backends.brian2.dale import pair_stimulus, paired
-from neuro_eqprop.backends.brian2.equations import Handle
 from neuro_eqprop.backends.brian2.membrane import OWN, Biology
-from neuro_eqprop.backends.brian2.setup import settings
+from neuro_eqprop.backends.brian2.setup import Handle, settings
 from neuro_eqprop.backends.brian2.setup import simulator as import_brian2
 from neuro_eqprop.backends.registry import check_run, load_backend
 from neuro_eqprop.schedules import tail
@@ -85,7 +84,7 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
         self.add(self.groups.values(), self.synapses.values(), self.spikes.values(), self.drive)
 
     def _checked(self, stimulus: Stimulus) -> Stimulus:
-        """The stimulus, if the backend runs it and the network."""
+        """The stimulus; raises an error if the backend cannot run it or the network."""
         backend = (
             load_backend(BACKEND.name)
             if self.biology is None
@@ -95,7 +94,7 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
         return stimulus
 
     def _build(self, clock: Handle, stimulus: Stimulus) -> None:
-        """The groups and synapses, in discrete steps or in continuous time."""
+        """Build groups and synapses, in discrete steps or in continuous time."""
         network, biology = self.description, self.biology
         if biology is None:
             neurons = partial(groups.neurons, brian2, network, tables=None)
@@ -122,7 +121,7 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
 
     @staticmethod
     def _free_name(name: str, taken: Iterable[str]) -> str:
-        """The name, with a number if it is taken, as by projections of several delays."""
+        """The name, with a number if it is taken, as for projections that differ only in delay."""
         found, number = name, 2
         while found in taken:
             found, number = f"{name} {number}", number + 1
@@ -218,7 +217,7 @@ def brian2_network(
             "draws it for each neuron; use noise=0, or the backend brian2-biology"
         )
     count = samples if x is None else len(spiking.model.samples(x))
-    # Variables are of 64 bits whatever the user's settings; these are restored.
+    # Variables have 64 bits even if the user's preferences say otherwise; these are restored.
     with settings(brian2):
         network = Brian2Network(spiking.with_nudge(), count, options)
         if x is not None:

@@ -1,9 +1,9 @@
 """Neuron models for continuous time: their equations, parameters with units, and sources.
 
-A model of a `Biology` gets the drive d of its neuron, in which a rate of one is a drive of one.
-`lif` integrates it in thresholds. The others have membranes in volts: the current into them is
-I(d), the inverse of the model's own f-I curve, measured once (`gain`), so that a constant drive d
-makes it fire at rmax d from zero to rmax. Below zero the current falls on linearly.
+The input of a neuron is its drive d; a rate of one needs a drive of one. `lif` integrates the drive
+in units of its threshold. The other models have membranes in volts and receive a current I(d), the
+inverse of their f-I curve (`gain`), so that a constant drive d in [0, 1] makes them fire at rmax d.
+For d < 0 the current continues linearly.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.backends.brian2.setup import Handle
 from neuro_eqprop.units import parse_si
 
-Handle: TypeAlias = Any
-"""An object of Brian2, which has no types."""
-
 CURRENTS, LENGTH = 160, 1.2
-"""Number of currents of an f-I curve, and seconds that they are applied."""
+"""Number of currents of an f-I curve, and how long each is applied, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class NeuronModel:
 
     name: str
     source: str
-    """The publication that the equations and the values are from."""
+    """Publication of the equations and parameter values."""
     membrane: str
     """dv/dt without noise."""
     others: tuple[str, ...]
@@ -65,7 +63,7 @@ class NeuronModel:
     conductances: bool = False
     """Whether synapses are conductances with reversal potentials Ee and Ei."""
     time_constant: str = ""
-    """The parameter that a membrane time constant tau_m sets, and how: C = tau_m gL."""
+    """The parameter that tau_m sets: tau_m itself, or C = tau_m gL; empty if there is none."""
 
 
 LIF = "lif"
@@ -181,13 +179,13 @@ def unit_of(brian2: ModuleType, text: str) -> Handle:
 
 @cache
 def curve(key: tuple[str, tuple[tuple[str, float], ...]], dt: float, period: float) -> Array:
-    """Currents and steady firing rates (2, CURRENTS) of a model with these parameter values."""
+    """f-I curve of a model with these parameter values: currents and steady rates (2, CURRENTS)."""
     from neuro_eqprop.backends.brian2.setup import settings, simulator
 
     name, values = key
     brian2, model = simulator(), MODELS[name]
     units = {p: model.parameters[p].unit for p, _ in values}
-    # Closer together where the current is small: the curve is steepest at its beginning.
+    # Denser for small currents, where the curve is steepest.
     currents = model.largest * np.linspace(0.0, 1.0, CURRENTS) ** 2
     with settings(brian2):
         group = brian2.NeuronGroup(
@@ -226,7 +224,7 @@ def dimension(unit: str) -> str:
 
 
 def gain(model: NeuronModel, *, dt: float, period: float, rmax: float) -> tuple[Array, Array]:
-    """Drives from -1 to 1, and the current in SI units that makes a neuron fire at rmax d."""
+    """Inverse f-I curve: drives d in [-1, 1], and the currents in SI units that fire at rmax d."""
     values = tuple((name, p.value) for name, p in model.parameters.items())
     currents, rates = curve((model.name, values), dt, period)
     if rates[-1] < rmax:

@@ -1,4 +1,4 @@
-"""Options of the biological rendering as text with units, for the command line and for Python."""
+"""Options of the backend `brian2-biology` as text with units, for the CLI and for Python."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def parse_options(text: str) -> dict[str, str | float | bool]:
 
 
 def described(biology: Biology) -> dict[str, str]:
-    """The neuron model and where its values are from."""
+    """The neuron model and the publication of its values."""
     model = biology.model
     source = "integrate and fire, the reference's own step" if model is None else model.source
     return {"neuron": biology.neuron, "source": source}

@@ -1,4 +1,4 @@
-"""Import Brian2 without files, hooks or settings left behind."""
+"""Import and run Brian2 without leaving files, hooks or settings behind."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.deadlines import check as check_deadline
 
-# No compiler, no rewriting of sums and quotients, which would change last bits, 64 bits, and
-# Ctrl-C ends the program instead of only the run.
+Handle: TypeAlias = Any
+"""An object of Brian2, which has no types."""
+
+# NumPy needs no compiler, loop-invariant optimisations would change the rounding, and Ctrl-C must
+# end the program and not only the run.
 SETTINGS = {
     "codegen.target": "numpy",
     "codegen.string_expression_target": "numpy",
@@ -59,9 +62,9 @@ def simulator() -> ModuleType:
 
 @contextmanager
 def without_local_preferences() -> Iterator[None]:
-    """Context in which the current folder is another one if it holds preferences of Brian2.
+    """Context that leaves the current folder if it holds a file of Brian2 preferences.
 
-    Importing Brian2 runs the expressions in `./brian_preferences`: code of the current folder.
+    Importing Brian2 evaluates the expressions in `./brian_preferences`, which is untrusted code.
     """
     if not Path("brian_preferences").exists():
         yield
@@ -120,7 +123,7 @@ def settings(brian2: ModuleType) -> Iterator[None]:
                 brian2.prefs[key] = value
 
 
-def run_network(brian2: ModuleType, network: Any, duration: Any) -> None:  # noqa: ANN401
+def run_network(brian2: ModuleType, network: Handle, duration: Handle) -> None:
     """Run a Brian2 network for a duration, and check the deadline every half second."""
 
     def report(*_: object) -> None:

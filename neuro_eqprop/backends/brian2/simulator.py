@@ -2,7 +2,7 @@
 
 A population is a `NeuronGroup` with a copy of its neurons for each sample, a projection a
 `Synapses` object that adds to the input of its target. Brian2 updates groups, then tests
-thresholds, then delivers spikes. A group reads them in the next step, so that a delay of d steps is
+thresholds, then delivers spikes, which a group reads in the next step. So a delay of d steps is
 (d - 1) dt in Brian2.
 """
 
@@ -15,11 +15,11 @@ from types import ModuleType
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import Result, Support, nothing
+from neuro_eqprop.backends.base import Result, Support, concatenate, nothing
 from neuro_eqprop.backends.brian2 import BACKEND
-from neuro_eqprop.backends.brian2.equations import Handle, tables
+from neuro_eqprop.backends.brian2.equations import tables
 from neuro_eqprop.backends.brian2.groups import neurons, synapses
-from neuro_eqprop.backends.brian2.setup import run_network, settings, simulator
+from neuro_eqprop.backends.brian2.setup import Handle, run_network, settings, simulator
 from neuro_eqprop.backends.brian2.spike_recorder import SpikeRecorder
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
@@ -33,16 +33,18 @@ from neuro_eqprop.traces import Record, Recording, Sink
 VALUES = 4_000_000
 """Synapses plus recorded values that one Brian2 run may hold."""
 
-NAMES = {"voltage": "v", "state": "x", "drive": "drive"}
+VARIABLES = {"voltage": "v", "state": "x", "drive": "drive"}
+"""Brian2 variables of the recorded signals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brian2:
-    """All samples as copies side by side, as many at a time as `values` allows."""
+    """Brian2 backend in discrete steps; samples are copies of the network in one run."""
 
     name: str = BACKEND.name
     support: Support = BACKEND.support
     values: int = VALUES
+    """Limits the number of samples per run."""
 
     def run(
         self,
@@ -66,7 +68,7 @@ class Brian2:
             parts.append(measured(rendering, part.samples, schedule))
             for k, recording in enumerate(recorded(rendering, part.samples)):
                 sink.sample(start + k, recording)
-        return joined(parts) if parts else nothing(network, schedule)
+        return concatenate(parts) if parts else nothing(network, schedule)
 
 
 def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:
@@ -74,24 +76,14 @@ def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Recor
     steps = sum(phase.steps for phase in schedule)
     synapses = sum(int(projection.fan_out.sum()) for projection in network.projections)
     values = steps * sum(network[name].size for name, _ in record.signals)
-    heard = [network[name] for name in record.spikes]
-    spikes = sum(steps * p.size // (1 if isinstance(p.neuron, Graded) else 8) for p in heard)
+    sending = [network[name] for name in record.spikes]
+    spikes = sum(steps * p.size // (1 if isinstance(p.neuron, Graded) else 8) for p in sending)
     return 1 + synapses + values + spikes
-
-
-def joined(parts: list[Result]) -> Result:
-    """The results of all chunks of samples as one."""
-    names = parts[0].messages
-    return Result(
-        {name: np.concatenate([part.messages[name] for part in parts]) for name in names},
-        {name: np.concatenate([part.firing[name] for part in parts]) for name in names},
-        {name: np.concatenate([part.drive[name] for part in parts]) for name in names},
-    )
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The Brian2 objects of one run that are read afterwards, by population."""
+    """The Brian2 objects of one run that are needed to run it and to read its results."""
 
     whole: Handle
     seconds: Handle
@@ -109,7 +101,7 @@ def render(
     schedule: Schedule,
     record: Record,
 ) -> Rendering:
-    """The network in Brian2, with its own clock, ready to run."""
+    """Build the Brian2 objects of a network, with its own clock."""
     dt = network.dt * brian2.second
     clock = brian2.Clock(dt=dt)
     named = tables(brian2, schedule, dt)
@@ -130,24 +122,24 @@ def render(
     }
     steps = sum(phase.steps for phase in schedule)
     recorder = SpikeRecorder({name: groups[name] for name in record.spikes}, steps)
-    heard = (
-        [brian2.NetworkOperation(recorder.hear, clock=clock, when="after_thresholds")]
+    callbacks = (
+        [brian2.NetworkOperation(recorder.record_step, clock=clock, when="after_thresholds")]
         if record.spikes
         else []
     )
     signals = {
         (name, variable): brian2.StateMonitor(
-            groups[name], NAMES[variable], record=True, when="end", clock=clock
+            groups[name], VARIABLES[variable], record=True, when="end", clock=clock
         )
         for name, variable in record.signals
     }
     whole = brian2.Network(*groups.values(), *paths)
-    whole.add(*ends.values(), *heard, *signals.values())
+    whole.add(*ends.values(), *callbacks, *signals.values())
     return Rendering(whole, steps * dt, ends, recorder, signals)
 
 
 def measured(rendering: Rendering, samples: int, schedule: Schedule) -> Result:
-    """The sums at the end of each phase, as counts and means."""
+    """Counts and window means of each phase, from the sums at its end."""
     result: tuple[dict[str, Ints], dict[str, Array], dict[str, Array]] = ({}, {}, {})
     windows = np.array([float(phase.window) for phase in schedule])[:, None]
 
@@ -166,7 +158,7 @@ def recorded(rendering: Rendering, samples: int) -> Iterator[Recording]:
     """The recordings, sample by sample."""
     recorder = rendering.recorder
     signals = {
-        key: np.asarray(getattr(monitor, NAMES[key[1]])).reshape(samples, -1, recorder.steps)
+        key: np.asarray(getattr(monitor, VARIABLES[key[1]])).reshape(samples, -1, recorder.steps)
         for key, monitor in rendering.signals.items()
     }
     for k in range(samples):

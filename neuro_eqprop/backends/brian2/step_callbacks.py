@@ -1,4 +1,4 @@
-"""Callbacks during a Brian2 run: set the noise, switch the nudge, read each step."""
+"""Callbacks of a Brian2 run in continuous time: set noise and beta, and read each step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result
-from neuro_eqprop.backends.brian2.membrane import Biology, Handle
+from neuro_eqprop.backends.brian2.membrane import Biology
+from neuro_eqprop.backends.brian2.setup import Handle
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.traces import Record, Recording
 
@@ -50,7 +51,7 @@ def noise(biology: Biology, sizes: Mapping[str, int], samples: range) -> Noise:
 
 @dataclass(slots=True)
 class StepRecorder:
-    """Called once every dt, and once more at the end; accumulates each completed step."""
+    """Accumulates and records each completed step; `tick` is called before every dt."""
 
     biology: Biology
     groups: Mapping[str, Handle]
@@ -85,13 +86,13 @@ class StepRecorder:
         if self.ticks and self.biology.substeps > 1 and not within % self.biology.record_ticks:
             self.record_substep()
         if within == 0:
-            self.turn(step)
+            self.next_step(step)
         for name, values in self.drawn.items():
             variable = "chance" if "chance" in self.groups[name].variables else "eta"
             self.groups[name].variables[variable].set_value(values[within])
         self.ticks += 1
 
-    def turn(self, step: int) -> None:
+    def next_step(self, step: int) -> None:
         """Read the completed step and prepare the next one."""
         if step > 0:
             self.read(*self.places[step - 1])
@@ -104,7 +105,7 @@ class StepRecorder:
                     self.drawn[name] = self.noise.draw(name, ticks, uniform=poisson)
 
     def read(self, phase: int, in_window: bool) -> None:
-        """Add the step to the sums and the recordings, and reset both counters."""
+        """Add a step to sums and recordings, and reset the counters of the neurons."""
         window = self.schedule[phase].window
         for name, group in self.groups.items():
             shape = self.result.messages[name][:, phase].shape
@@ -133,7 +134,7 @@ class StepRecorder:
         return seen
 
     def record_substep(self) -> None:
-        """Record what happened since the last interval of recordings."""
+        """Record an interval shorter than a step."""
         for name in {*self.record.spikes, *(name for name, _ in self.record.signals)}:
             seen = self.values(name, self.result.messages[name][:, 0].shape)
             before = self.last.get(name, {})

@@ -1,14 +1,15 @@
-"""The compiled loops of the emulator: the step of `neuro_eqprop.spiking.ir`, event by event.
+"""Compiled loops of the emulator: the step of `neuro_eqprop.spiking.ir`, event by event.
 
-The units of all populations lie one after the other in flat arrays; a..z is the current range. A
-unit that sends a message appends its index to a list; when the list is due, only the weights of
-the units on it are added. No operation on a unit is reordered or fused, so that results equal those
-of the reference bit for bit. Indices are unsigned, so that the compiler adds no checks for negative
-ones. All loops become one compiled function, which is cached on disk and recompiled when this file
-changes; every function it calls must therefore be in this file.
+The units of all populations are stored in flat arrays; a:z is a range of units. A unit that sends a
+message appends its index to a list, and when the list arrives, only the weights of the units on it
+are added. Operations on a unit are never reordered or fused, so that results equal those of the
+reference bit for bit. Indices are unsigned, so that the compiler adds no checks for negative ones.
+
+Everything is compiled as a part of `emulate`, which Numba caches on disk and recompiles when this
+file changes. So every function that it calls must be in this file.
 """
 
-# ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects cost more than the step
+# ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects are slower
 
 from __future__ import annotations
 
@@ -28,24 +29,25 @@ Rows: TypeAlias = npt.NDArray[np.int32]
 SPIKING, GRADED = 0, 1
 """Kinds of neuron."""
 START, STOP, KIND, GATED, FOLLOWS = range(5)
-"""Columns of the tables of populations and of blocks; GATED: has input with a gain of beta."""
+"""Columns of the tables of populations and blocks; GATED if input with a gain of beta arrives."""
 PREDICTIVE, RANDOM = 1, 2
-"""How a population that FOLLOWS a rate encodes it; else zero."""
+"""How a population encodes the rate that it FOLLOWS; zero if it follows none."""
 SOURCE, TARGET, DELAY, BY_BETA, FORM, OFFSET, IMAGE = range(7)
 """Columns of the table of projections; OFFSET is where its weights, or its heads, begin."""
-WHOLE_COLUMNS, SPARSE_COLUMNS, CONVOLUTION, TRANSPOSED = range(4)
-"""Forms of a projection: columns of weights, sparse columns, a shared kernel in two directions."""
-CHANNELS, HIGH_IN, WIDE_IN, OUTPUTS, HIGH_OUT, WIDE_OUT = range(6)
-KERNEL_HIGH, KERNEL_WIDE, KERNEL_STRIDE, PADDING, POOL = range(6, 11)
-"""Columns of the table of images: the shapes of a convolution; HIGH_IN is that after pooling."""
-LOW, HIGH, BENT = range(3)
-"""Constants of a block: the activation; of tanh, only BENT."""
+DENSE_COLUMNS, SPARSE_COLUMNS, CONVOLUTION, TRANSPOSED = range(4)
+"""Forms of a projection: dense columns, sparse columns, convolution and its transpose."""
+CHANNELS, HEIGHT_IN, WIDTH_IN, OUTPUTS, HEIGHT_OUT, WIDTH_OUT = range(6)
+KERNEL_HEIGHT, KERNEL_WIDTH, KERNEL_STRIDE, PADDING, POOL = range(6, 11)
+"""Columns of the table of images: the shapes of a convolution; HEIGHT_IN and WIDTH_IN are those
+after pooling."""
+LOW, HIGH, IS_TANH = range(3)
+"""Constants of a block: the range of its activation, which tanh does not use."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
 """Further constants of a block of spiking units."""
 THETA, INVERSE, DAMPING, UNIT = range(3, 7)
 """Further constants of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
 BEFORE, GAIN, STEP = range(3)
-"""Columns of the courses of a block that follows a rate: lambda', lambda, eps at each step."""
+"""Columns of the courses of a block that follows a rate: lambda of the step before, lambda, eps."""
 WRAPS, SATURATIONS = range(2)
 """Columns of the table of overflows, which has a row for each block."""
 ROWS, MEMORY = 12, 6
@@ -54,13 +56,14 @@ HELD, DRIVE, MESSAGE = 3, 7, 8
 """The rows of the state that can be recorded."""
 
 POWERS = 2.0 ** np.arange(59)
-TOP, WHOLE, FRACTION = 2.0**23, 2.0**24, 2.0**6
+TOP, MODULUS, FRACTION = 2.0**23, 2.0**24, 2.0**6
+"""24-bit numbers: limit of their size, modulus of a wrap; scale of the fractional bits."""
 FOUR, NEXT, STRIDE = uint64(4), uint64(1), uint64(0x9E3779B97F4A7C15)
 
 
 @leaf
 def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
-    """y = `neuro_eqprop.activations.tanh` of u, bit for bit; the other arrays are workspace."""
+    """y = `neuro_eqprop.activations.tanh`(u), bit for bit; `rest` and `power` are workspace."""
     for i in range(uint64(a), uint64(z)):
         size = abs(u[i])
         doubled = 2.0 * (size if size < 20.0 else 20.0)
@@ -80,7 +83,7 @@ def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
 def add_spikes(
     weights: Array, offset: int, lists: Places, e: int, stop: int, arriving: Array, a: int, z: int
 ) -> None:
-    """arriving += the columns of the units on the list, four at a time."""
+    """arriving += the weight columns of the units on lists[e:stop], four at a time."""
     first, size, base, now = uint64(a), uint64(z - a), uint64(offset), uint64(e)
     while now + FOUR <= uint64(stop):
         w, x = base + lists[now] * size, base + lists[now + NEXT] * size
@@ -108,7 +111,7 @@ def add_messages(
     a: int,
     z: int,
 ) -> None:
-    """arriving += the columns of the units on the list, each times its payload."""
+    """arriving += the weight columns of the units on lists[e:stop], each times its payload."""
     first, size, base = uint64(a), uint64(z - a), uint64(offset)
     for now in range(uint64(e), uint64(stop)):
         w, q = base + lists[now] * size, payloads[now]
@@ -129,7 +132,7 @@ def add_sparse(
     arriving: Array,
     a: int,
 ) -> None:
-    """The same with sparse columns; a column extends from one head to the next."""
+    """arriving += sparse columns, each times its payload; column j is heads[j]:heads[j + 1]."""
     for now in range(uint64(e), uint64(stop)):
         j, q = uint64(offset) + lists[now], payloads[now]
         for k in range(uint64(heads[j]), uint64(heads[j + NEXT])):
@@ -146,13 +149,13 @@ def pool_messages(
     pooled: Array,
     places: Places,
 ) -> int:
-    """Sum messages over squares of pixels; return how many places, (y, x, channel), are listed.
+    """Sum-pool messages; list the pooled places (y, x, channel), and return how many there are.
 
-    A place whose messages cancel can be listed again, so there may be as many as messages.
+    A place whose messages cancel can be listed again, so there may be as many places as messages.
     """
-    pool, wide = uint64(image[POOL]), uint64(image[WIDE_IN])
+    pool, wide = uint64(image[POOL]), uint64(image[WIDTH_IN])
     across, channels = wide * pool, uint64(image[CHANNELS])
-    area, found = uint64(image[HIGH_IN]) * pool * across, uint64(0)
+    area, found = uint64(image[HEIGHT_IN]) * pool * across, uint64(0)
     for now in range(uint64(e), uint64(stop)):
         unit = lists[now]
         c, pixel = unit // area, unit % area
@@ -166,24 +169,24 @@ def pool_messages(
 
 @leaf
 def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, sums: Array) -> None:
-    """sums, (y, x, output), += the kernel around a place (y, x, channel), times a message."""
+    """sums (y, x, output) += q times the kernel around the place `at` (y, x, channel)."""
     channels, outputs = image[CHANNELS], uint64(image[OUTPUTS])
-    stride, high, wide = image[KERNEL_STRIDE], image[KERNEL_HIGH], image[KERNEL_WIDE]
+    stride, high, wide = image[KERNEL_STRIDE], image[KERNEL_HEIGHT], image[KERNEL_WIDTH]
     c, pixel = at % channels, at // channels
-    y = pixel // image[WIDE_IN] + image[PADDING]
-    x = pixel % image[WIDE_IN] + image[PADDING]
+    y = pixel // image[WIDTH_IN] + image[PADDING]
+    x = pixel % image[WIDTH_IN] + image[PADDING]
     i_first, j_first = max(0, (y - high + stride) // stride), max(0, (x - wide + stride) // stride)
-    i_last = min(image[HIGH_OUT] - 1, y // stride)
-    j_last = min(image[WIDE_OUT] - 1, x // stride)
+    i_last = min(image[HEIGHT_OUT] - 1, y // stride)
+    j_last = min(image[WIDTH_OUT] - 1, x // stride)
     across = max(0, j_last - j_first + 1)
-    # Columns of the kernel are stored backwards: with stride one, one run of weights for all j.
+    # Kernel columns are stored in reverse, so that with stride 1 the weights of all j are adjacent.
     runs = min(across, 1) if stride == 1 else across
     length = uint64(across if stride == 1 else 1) * outputs
     for i in range(i_first, i_last + 1):
         row = (c * high + (y - stride * i)) * wide + wide - 1 - x
         for j in range(j_first, j_first + runs):
             w = uint64(offset + (row + stride * j) * image[OUTPUTS])
-            t = uint64((i * image[WIDE_OUT] + j) * image[OUTPUTS])
+            t = uint64((i * image[WIDTH_OUT] + j) * image[OUTPUTS])
             for o in range(length):
                 sums[t + o] += weights[w + o] * q
 
@@ -203,7 +206,7 @@ def add_convolution(
     places: Places,
     sums: Array,
 ) -> None:
-    """arriving += the convolution of the messages on the list; pooled and sums stay zero."""
+    """arriving += the convolution of the messages; resets `pooled` and `sums` to zero."""
     found = pool_messages(image, lists, payloads, e, stop, pooled, places)
     for k in range(uint64(found)):
         at = places[k]
@@ -211,7 +214,7 @@ def add_convolution(
         pooled[at] = 0.0
         if q != 0.0:
             spread_kernel(image, weights, offset, int(at), q, sums)
-    outputs, pixels = uint64(image[OUTPUTS]), uint64(image[HIGH_OUT] * image[WIDE_OUT])
+    outputs, pixels = uint64(image[OUTPUTS]), uint64(image[HEIGHT_OUT] * image[WIDTH_OUT])
     first = uint64(a)
     for o in range(outputs):
         for pixel in range(pixels):
@@ -232,11 +235,11 @@ def add_transposed(
     a: int,
     sums: Array,
 ) -> None:
-    """arriving += the transposed convolution of the messages on the list; sums stay zero."""
+    """arriving += the transposed convolution of the messages; resets `sums` to zero."""
     channels, pool = uint64(image[CHANNELS]), uint64(image[POOL])
-    high, wide = image[HIGH_IN], image[WIDE_IN]
-    tall, broad, wide_out = image[KERNEL_HIGH], image[KERNEL_WIDE], image[WIDE_OUT]
-    area = uint64(image[HIGH_OUT] * wide_out)
+    high, wide = image[HEIGHT_IN], image[WIDTH_IN]
+    tall, broad, wide_out = image[KERNEL_HEIGHT], image[KERNEL_WIDTH], image[WIDTH_OUT]
+    area = uint64(image[HEIGHT_OUT] * wide_out)
     for now in range(uint64(e), uint64(stop)):
         unit, q = lists[now], payloads[now]
         o, pixel = int(unit // area), int(unit % area)
@@ -263,7 +266,7 @@ def add_transposed(
 
 @leaf
 def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
-    """Scale the input with a gain of beta and add it to the other input."""
+    """one += beta by_beta; resets by_beta to zero."""
     for i in range(uint64(a), uint64(z)):
         one[i] += beta * by_beta[i]
         by_beta[i] = 0.0
@@ -271,7 +274,7 @@ def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
 
 @leaf
 def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
-    """Filter the input by the decay of the current."""
+    """Current of spiking units, u = keep u + one; writes it to `one`."""
     for i in range(uint64(a), uint64(z)):
         u[i] = keep * u[i] + one[i]
         one[i] = u[i]
@@ -281,7 +284,7 @@ def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
 def fire(
     c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
 ) -> None:
-    """Drive, voltage and spike; `one` holds the current and is reset to zero."""
+    """Drive, voltage and spike of spiking units; `one` holds the current and is reset to zero."""
     keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
     floor, ceiling = c[FLOOR], c[CEILING]
     for i in range(uint64(a), uint64(z)):
@@ -301,7 +304,7 @@ def fire(
 def decode(
     before: float, a: int, z: int, one: Array, u: Array, outside: Array, drive: Array
 ) -> None:
-    """Current and drive of units that follow a rate; resets the input to zero."""
+    """Current and drive of units that follow a rate; resets `one` to zero."""
     for i in range(uint64(a), uint64(z)):
         u[i] = (1.0 - before) * u[i] + before * one[i]
         one[i] = 0.0
@@ -310,7 +313,7 @@ def decode(
 
 @leaf
 def mixed(z: np.uint64) -> np.uint64:
-    """`neuro_eqprop.spiking.counter_rng.mix` of one number."""
+    """The same as `neuro_eqprop.spiking.counter_rng.mix`, for one number."""
     z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
     return z ^ (z >> uint64(31))
@@ -318,7 +321,7 @@ def mixed(z: np.uint64) -> np.uint64:
 
 @leaf
 def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) -> None:
-    """`neuro_eqprop.spiking.counter_rng.uniform` of one sample; the seed is already mixed."""
+    """The same as `neuro_eqprop.spiking.counter_rng.uniform`, for one sample and a mixed seed."""
     row = mixed(mixed(start + STRIDE * (uint64(sample) + NEXT)) + STRIDE * uint64(t))
     for i in range(uint64(z - a)):
         drawn[uint64(a) + i] = (mixed(row + STRIDE * i) >> uint64(11)) * 2.0**-53
@@ -357,7 +360,7 @@ def follow_rate(
 
 @leaf
 def gather(a: int, z: int, one: Array, g_one: Array, outside: Array, drive: Array) -> None:
-    """Sum and drive of graded units without input by beta; resets the input to zero."""
+    """Summed input and drive of graded units without gated input; resets `one` to zero."""
     for i in range(uint64(a), uint64(z)):
         g = g_one[i] + one[i]
         g_one[i] = g
@@ -377,7 +380,7 @@ def gather_both(
     outside: Array,
     drive: Array,
 ) -> None:
-    """Both sums, and drive; resets the input to zero."""
+    """Summed inputs and drive of graded units with gated input; resets both inputs to zero."""
     for i in range(uint64(a), uint64(z)):
         g_one[i] += one[i]
         one[i] = 0.0
@@ -390,7 +393,7 @@ def gather_both(
 def send_graded(
     c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
 ) -> None:
-    """State and message of graded units, which follow the aim within their range."""
+    """State and message of graded units, which relax towards rho(aim)."""
     theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
     for i in range(uint64(a), uint64(z)):
         rho = low if aim[i] < low else aim[i]
@@ -406,13 +409,13 @@ def send_graded(
 
 @leaf
 def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array, u: Array) -> int:
-    """Filter the input by the decay of the current, in integers; return the number of wraps."""
+    """Current of spiking units in 24-bit integers; returns the number of wraps."""
     keep, wraps = c[KEEP_CURRENT], 0
     for i in range(uint64(a), uint64(z)):
         arriving = one[i] + np.trunc(beta * by_beta[i])
         by_beta[i] = 0.0
         current = np.trunc(keep * u[i]) + FRACTION * arriving
-        fits = current - WHOLE * np.floor((current + (TOP - 1.0)) / WHOLE)
+        fits = current - MODULUS * np.floor((current + (TOP - 1.0)) / MODULUS)
         wraps += fits != current
         u[i] = fits
         one[i] = fits
@@ -423,7 +426,7 @@ def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array
 def fire_fixed(
     c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
 ) -> int:
-    """Drive, voltage and spike in integers; return the number of saturated voltages."""
+    """Drive, voltage and spike in 24-bit integers; returns the number of saturated voltages."""
     keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
     floor, ceiling, saturations = c[FLOOR], c[CEILING], 0
     for i in range(uint64(a), uint64(z)):
@@ -455,14 +458,14 @@ def gather_fixed(
     outside: Array,
     drive: Array,
 ) -> int:
-    """Both sums, and drive, in integers; return the number of wraps."""
+    """Summed inputs and drive of graded units in 24-bit integers; returns the number of wraps."""
     wraps = 0
     for i in range(uint64(a), uint64(z)):
         first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
         one[i] = 0.0
         by_beta[i] = 0.0
-        g_one[i] = first - WHOLE * np.floor((first + (TOP - 1.0)) / WHOLE)
-        g_beta[i] = second - WHOLE * np.floor((second + (TOP - 1.0)) / WHOLE)
+        g_one[i] = first - MODULUS * np.floor((first + (TOP - 1.0)) / MODULUS)
+        g_beta[i] = second - MODULUS * np.floor((second + (TOP - 1.0)) / MODULUS)
         wraps += int(g_one[i] != first) + int(g_beta[i] != second)
         drive[i] = (g_one[i] + np.trunc(beta * g_beta[i])) + outside[i]
     return wraps
@@ -486,7 +489,7 @@ def round_off(a: int, z: int, values: Array) -> None:
 def send_graded_fixed(
     c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
 ) -> int:
-    """State and message in integers; return the number of saturated states."""
+    """State and message of graded units in 24-bit integers; returns the number of saturations."""
     theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
     saturations = 0
     for i in range(uint64(a), uint64(z)):
@@ -506,7 +509,7 @@ def send_graded_fixed(
 
 @leaf
 def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -> int:
-    """Append the units that send to the list at index e, and count them; return its end."""
+    """List the units that send, from index e on, and count them; returns the end of the list."""
     first, stop = uint64(a), uint64(e)
     for i in range(uint64(z - a)):
         lists[stop] = i
@@ -517,8 +520,8 @@ def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -
 
 
 @leaf
-def load(a: int, lists: Places, e: int, stop: int, message: Array, payloads: Array) -> None:
-    """Set the payload of the units on the list."""
+def set_payloads(a: int, lists: Places, e: int, stop: int, message: Array, payloads: Array) -> None:
+    """Copy the messages of the units on the list to their payloads."""
     for now in range(uint64(e), uint64(stop)):
         payloads[now] = message[uint64(a) + lists[now]]
 
@@ -532,7 +535,7 @@ def add(a: int, z: int, values: Array, sums: Array) -> None:
 
 @leaf
 def feed(beta: float, given: Array, pull: Array, fixed: bool, outside: Array) -> None:
-    """External input in a phase: given + beta pull."""
+    """External input in a phase: outside = given + beta pull; in integers the product is cut."""
     for i in range(uint64(outside.size)):
         outside[i] = given[i]
     if pull.size:
@@ -542,15 +545,15 @@ def feed(beta: float, given: Array, pull: Array, fixed: bool, outside: Array) ->
 
 
 @leaf
-def settle(a: int, z: int, factor: float, counts: Ints, firing: Array) -> None:
+def add_counts(a: int, z: int, factor: float, counts: Ints, firing: Array) -> None:
     """firing += factor counts."""
     for i in range(uint64(a), uint64(z)):
         firing[i] += factor * counts[i]
 
 
 @leaf
-def show(populations: Ints, columns: Ints, sends: Marks, state: Array, log: Array) -> None:
-    """Write the recorded values of a step to their columns; a column of -1 is not recorded."""
+def record_step(populations: Ints, columns: Ints, sends: Marks, state: Array, log: Array) -> None:
+    """Write the recorded variables of a step to their columns; -1 is a variable not recorded."""
     for p in range(populations.shape[0]):
         a, size = populations[p, START], populations[p, STOP] - populations[p, START]
         for variable in range(columns.shape[1]):
@@ -562,7 +565,7 @@ def show(populations: Ints, columns: Ints, sends: Marks, state: Array, log: Arra
 
 @leaf
 def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints) -> None:
-    """Set every unit to its initial state, with no messages in transit."""
+    """Set every unit to its resting state, with no messages in transit."""
     for row in range(MEMORY):
         for i in range(uint64(state.shape[1])):
             state[row, i] = 0.0
@@ -576,12 +579,12 @@ def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints)
 def workspace(
     units: int, projections: Ints, populations: int, images: Ints
 ) -> tuple[Array, Marks, Places, Array, Ints, Array, Places]:
-    """State, marks, lists of messages with their payloads and ends, pooled images and their places.
+    """State, marks, lists of messages with payloads and ends, image buffers and pooled places.
 
-    They are allocated here, since compiling code that allocates takes a second more.
+    Allocated here, since code that allocates takes a second longer to compile.
     """
     depth = max([1, *projections[:, DELAY].tolist()])
-    sides = [[CHANNELS, HIGH_IN, WIDE_IN], [OUTPUTS, HIGH_OUT, WIDE_OUT]]
+    sides = [[CHANNELS, HEIGHT_IN, WIDTH_IN], [OUTPUTS, HEIGHT_OUT, WIDTH_OUT]]
     pixels = int(images[:, sides].prod(axis=2).max(initial=0))
     length = depth * (units + 1)
     return (
@@ -626,25 +629,44 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     lists: Places,
     payloads: Array,
     ends: Ints,
-    squares: Array,
+    image_buffers: Array,
     places: Places,
 ) -> None:
-    """Run every sample from rest through all phases, of `lengths` (steps, window).
+    """Run every sample from rest through all phases; return early once `halt` is not zero.
 
-    `given` is bias + current and `pull` the pull, (samples, units); `messages`, `firing` and
-    `drives` are (samples, phases, units), `log` is (samples, steps, columns). What is not needed of
-    pull, columns and log is empty. With `overflows`, (blocks, 2), all is in integers; they are
-    exact in float64. `courses` are those of blocks that follow a rate, (blocks, steps, 3), `starts`
-    their seeds, `first` the number of a sample. It returns early once `halt` is not zero. `state`
-    and all that follows are workspace, see `workspace`. An argument that may be None belongs to a
-    part of the step; where it is None, that part is not compiled, which would take a second.
+    An argument that may be None belongs to one part of the step. If it is None, that part is not
+    compiled, which saves a second.
+
+    Parameters
+    ----------
+    populations, blocks, constants, projections, heads, rows, weights, images
+        The network, see `neuro_eqprop.backends.emulator.packed.Tables`.
+    spiking_blocks, graded_blocks
+        None if the network has no such units.
+    lengths, betas
+        Steps and window (phases, 2) and beta of each phase.
+    given, pull
+        Bias + current and pull (samples, units); `pull` may have no columns.
+    columns, log
+        Columns of the recorded variables (populations, 3), and the recorded values
+        (samples, steps, columns); both may be empty.
+    courses, starts, first
+        Courses of blocks that follow a rate (blocks, steps, 3), their mixed seeds, and the index of
+        the first sample.
+    messages, firing, drives
+        Results (samples, phases, units).
+    overflows
+        Counts of overflows (blocks, 2) if the network is in fixed point; float64 represents its
+        integers exactly.
+    state, sends, lists, payloads, ends, image_buffers, places
+        Arrays of `workspace`.
     """
     units, depth, width = given.shape[1], ends.shape[0], given.shape[1] + 1
     one, by_beta, u, held = state[0], state[1], state[2], state[HELD]
     g_beta, sent = state[4], state[5]
     outside, drive, message = state[6], state[DRIVE], state[MESSAGE]
     aim, rest, power = state[9], state[10], state[11]
-    pooled, sums = squares[0], squares[1]
+    pooled, sums = image_buffers[0], image_buffers[1]
     for sample in range(given.shape[0]):
         begin(blocks, constants, state, held, ends)
         t = slot = 0
@@ -701,7 +723,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                             add_messages(weights, offset, lists, payloads, e, stop, into, a, z)
                 for b in range(blocks.shape[0]):
                     a, z, c = blocks[b, START], blocks[b, STOP], constants[b]
-                    bent = c[BENT] != 0.0
+                    is_tanh = c[IS_TANH] != 0.0
                     if spiking_blocks is not None:  # noqa: SIM102
                         if blocks[b, KIND] == SPIKING:
                             if overflows is not None:
@@ -716,7 +738,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                                 if blocks[b, FOLLOWS]:
                                     course = courses[b, t]
                                     decode(course[BEFORE], a, z, one, u, outside, drive)
-                                    if bent:
+                                    if is_tanh:
                                         tanh(a, z, drive, aim, rest, power)
                                     if blocks[b, FOLLOWS] == RANDOM:
                                         draw(a, z, starts[b], first + sample, t + 1, message)
@@ -726,7 +748,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                                         blocks[b, FOLLOWS] == RANDOM,
                                         a,
                                         z,
-                                        aim if bent else drive,
+                                        aim if is_tanh else drive,
                                         sent,
                                         held,
                                         message,
@@ -742,12 +764,12 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                             wraps = gather_fixed(
                                 beta, a, z, one, by_beta, u, g_beta, outside, drive
                             )
-                            if bent:
+                            if is_tanh:
                                 multiply(a, z, drive, c[UNIT], message)
                                 tanh(a, z, message, aim, rest, power)
                                 multiply(a, z, aim, 1.0 / c[UNIT], aim)
                                 round_off(a, z, aim)
-                            goal = aim if bent else drive
+                            goal = aim if is_tanh else drive
                             clipped = send_graded_fixed(c, a, z, goal, held, sent, message, sends)
                             overflows[b, WRAPS] += wraps
                             overflows[b, SATURATIONS] += clipped
@@ -756,30 +778,30 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                             gather_both(beta, a, z, one, by_beta, u, g_beta, outside, drive)
                         else:
                             gather(a, z, one, u, outside, drive)
-                        if bent:
+                        if is_tanh:
                             tanh(a, z, drive, aim, rest, power)
-                        send_graded(c, a, z, aim if bent else drive, held, sent, message, sends)
+                        send_graded(c, a, z, aim if is_tanh else drive, held, sent, message, sends)
                 for p in range(populations.shape[0]):
                     a, z, e = populations[p, START], populations[p, STOP], slot * width
                     spiking, counted = populations[p, KIND] == SPIKING, tick >= steps - window
                     follows = populations[p, FOLLOWS] != 0
                     if spiking and not follows and tick == steps - window:
-                        settle(a, z, -1.0, counts, rates)
+                        add_counts(a, z, -1.0, counts, rates)
                     ends[slot, p] = collect(a, z, sends, lists, e + a, counts)
                     if graded_blocks is not None:  # noqa: SIM102
                         if not spiking:
-                            load(a, lists, e + a, ends[slot, p], message, payloads)
+                            set_payloads(a, lists, e + a, ends[slot, p], message, payloads)
                     if (follows or not spiking) and counted:
                         add(a, z, sent, rates)
                 if tick >= steps - window:
                     add(populations[0, START], units, drive, means)
                 if columns.size:
-                    show(populations, columns, sends, state, log[sample, t])
+                    record_step(populations, columns, sends, state, log[sample, t])
                 t += 1
                 slot = slot + 1 if slot + 1 < depth else 0
             for p in range(populations.shape[0]):
                 if populations[p, KIND] == SPIKING and not populations[p, FOLLOWS]:
-                    settle(populations[p, START], populations[p, STOP], 1.0, counts, rates)
+                    add_counts(populations[p, START], populations[p, STOP], 1.0, counts, rates)
             for i in range(uint64(units)):
                 rates[i] /= window
                 means[i] /= window

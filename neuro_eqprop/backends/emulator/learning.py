@@ -1,4 +1,4 @@
-"""The rule of `neuro_eqprop.spiking.plasticity` in compiled code, fast enough for training sets."""
+"""The rule of `neuro_eqprop.spiking.plasticity` in compiled code, for whole training sets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 
 from neuro_eqprop import deadlines
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.emulator import numba_error
 from neuro_eqprop.backends.learning import (
-    SYNAPSE_VARIABLES,
     Events,
     Learned,
     ProgressCallback,
     Synapses,
+    empty_history,
+    engine_draws,
+    part_of,
     recordings,
     tally_learning,
 )
@@ -23,8 +25,6 @@ from neuro_eqprop.spiking.counter_rng import mix
 from neuro_eqprop.spiking.fixed_point import (
     ONE,
     GradedIntegers,
-    SpikingIntegers,
-    integers,
     nearest,
     to_12_bits,
 )
@@ -79,7 +79,7 @@ class EmulatorLearner:
 
 
 class LearningRun:
-    """State of a learning run: the flat arrays of the compiled loops."""
+    """State of a learning run, in the flat arrays of `learning_kernels`."""
 
     def __init__(
         self, plastic: PlasticNetwork, training: TrainingSamples, synapses: Synapses
@@ -87,9 +87,7 @@ class LearningRun:
         try:
             from neuro_eqprop.backends.emulator import learning_kernels, packed
         except ImportError as error:
-            raise BackendError(
-                f"numba cannot be imported ({error}); install it with: pip install numba"
-            ) from error
+            raise numba_error(error) from error
         self.kernels, self.constants = learning_kernels, packed.constants
         self.plastic, self.training, self.synapses = plastic, training, synapses
         self.network, self.rule = plastic.network, plastic.rule
@@ -97,16 +95,12 @@ class LearningRun:
         ends = np.cumsum([0, *(p.size for p in self.network.populations)])
         self.starts = dict(zip(self.names, ends[:-1].tolist(), strict=True))
         self.units = int(ends[-1])
-        self.numbers: dict[str, SpikingIntegers | GradedIntegers] = (
-            {p.name: integers(self.network, p) for p in self.network.populations}
-            if self.network.fixed is not None
-            else {}
-        )
+        self.numbers = packed.integer_populations(self.network)
         self._pack_populations()
         self._pack_weights()
         self._pack_parts()
         self._pack_results()
-        self.chosen, self.sizes = self._pack_synapses()
+        self.chosen, self.scales = self._pack_synapses()
 
     def _pack_populations(self) -> None:
         rows, constants = [], []
@@ -118,16 +112,16 @@ class LearningRun:
         self.rows = np.array(constants)
 
     def kind(self, population: Population) -> tuple[int, int, int]:
-        """Whether it is graded, sends only in the first step of a sample, has input synapses."""
+        """The columns GRADED, SENDS_ONCE and HAS_INPUT of a population."""
         neuron, name = population.neuron, population.name
-        reached = any(projection.target == name for projection in self.network.projections)
+        has_input = any(projection.target == name for projection in self.network.projections)
         if not isinstance(neuron, Graded):
-            return 0, 0, int(reached)
+            return 0, 0, int(has_input)
         pulled = name in self.training.stimulus.pull
-        # With other thetas the residual can be theta / 2, which rounds up and down in turn.
+        # With other thetas the residual can be theta / 2, which rounds up and down alternately.
         exact = frexp(neuron.theta)[0] == 0.5
-        still = exact and neuron.damping == 1.0 and not reached and not pulled
-        return 1, int(still), int(reached)
+        sends_once = exact and neuron.damping == 1.0 and not has_input and not pulled
+        return 1, int(sends_once), int(has_input)
 
     def _pack_weights(self) -> None:
         rows, weights, gains, offset = [], [], [], 0
@@ -159,26 +153,26 @@ class LearningRun:
             for name in self.plastic.learns:
                 part = self.span(name)
                 self.weights[part] = 2.0 * np.floor(self.weights[part] / 2.0)
-        self.passed = self.weights * self.gains
+        self.effective = self.weights * self.gains
 
     def span(self, name: str) -> slice:
-        """The slice of `weights` with those of a projection."""
+        """The slice of `weights` that belongs to a projection."""
         j = self.places[name]
         offset = int(self.projections[j, 3])
         return slice(offset, offset + self.network.projections[j].weight.size)
 
     def _pack_parts(self) -> None:
-        rows, ends, offset = [], [], 0
+        rows, limits, offset = [], [], 0
         numbers = self.rule.numbers
         for part in self.plastic.plastic:
             mirror = -1 if part.mirror is None else self.places[part.mirror]
             rows.append([self.places[part.name], mirror, offset])
             low, high = (-part.limit, part.limit) if numbers is None else numbers.range
-            ends.append([float(low), float(high), part.mirrored])
+            limits.append([float(low), float(high), part.mirrored])
             offset += self.plastic.projection(part.name).weight.size
         self.parts = np.array(rows, dtype=np.int64).reshape(-1, 3)
-        self.ends = np.array(ends).reshape(-1, 3)
-        self.tags, self.kept = np.zeros(offset), np.zeros(offset)
+        self.limits = np.array(limits).reshape(-1, 3)
+        self.tags, self.committed = np.zeros(offset), np.zeros(offset)
         self.touched = np.zeros((len(rows), self.units), dtype=np.uint8)
 
     def _pack_results(self) -> None:
@@ -189,16 +183,14 @@ class LearningRun:
         self.sent = np.zeros((phases, self.units), dtype=np.int64)
         self.counted = np.zeros((3, phases, len(self.names)), dtype=np.int64)
         self.totals = np.zeros(2, dtype=np.int64)
-        chosen = len(self.synapses.chosen)
-        shape = (samples, self.rule.steps, chosen) if chosen else (0, 0, 0)
-        self.history = np.zeros((*shape, len(SYNAPSE_VARIABLES)))
+        self.history = empty_history(self.synapses, samples, self.rule.steps)
         recorded = samples if self.synapses.activity != NOTHING else 0
         self.activity = np.zeros((recorded, self.rule.steps - 1, 3, self.units))
 
     def _pack_synapses(self) -> tuple[Ints, Array]:
-        rows, sizes = [], []
+        rows, scales = [], []
         for name, target, source in self.synapses.chosen:
-            owner = next(p for p in self.plastic.plastic if name in (p.name, p.mirror))
+            owner = part_of(self.plastic, name)
             k = self.plastic.plastic.index(owner)
             projection = self.plastic.projection(name)
             targets, sources = projection.weight.shape
@@ -207,8 +199,8 @@ class LearningRun:
             tag += source * targets + target if name == owner.name else target * sources + source
             pre = self.starts[projection.source] + source
             rows.append([pre, self.starts[projection.target] + target, tag, weight])
-            sizes.append(1.0 if self.rule.numbers is None else owner.scale)
-        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(sizes)
+            scales.append(1.0 if self.rule.numbers is None else owner.scale)
+        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(scales)
 
     def to_units(self, name: str, values: Array | None, samples: int) -> Array:
         """External input in the number format of a population; zeros for None."""
@@ -241,27 +233,27 @@ class LearningRun:
             self.rows,
             self.projections,
             self.parts,
-            self.ends,
+            self.limits,
             lengths,
             betas,
             np.array([*rule.gates, 0.0]),
-            self.constants_of_rule(),
+            self.rule_constants(),
             settings,
             mix(np.array([self.seed], dtype=np.uint64))[0],
             given,
             pull,
             self.targets(start, stop),
             self.etas(start, stop),
-            self.thirds(rates),
+            self.engine_factors(rates),
             self.draws(first, samples),
             self.names.index(self.network.output),
             self.weights,
             self.gains,
-            self.passed,
+            self.effective,
             self.state,
             self.traces,
             self.tags,
-            self.kept,
+            self.committed,
             self.touched,
             self.drives[start:stop],
             self.nudged[start:stop],
@@ -269,7 +261,7 @@ class LearningRun:
             self.counted,
             self.totals,
             self.chosen,
-            self.sizes,
+            self.scales,
             self.history[start:stop],
             self.activity[start:stop],
             deadlines.current().flag,
@@ -284,9 +276,9 @@ class LearningRun:
     def mode(self) -> int:
         """The number format, as the kernels encode it."""
         if self.rule.numbers is None:
-            return self.kernels.REAL
+            return self.kernels.FLOAT
         return (
-            self.kernels.WHOLE
+            self.kernels.INTEGER
             if isinstance(self.rule.numbers, IntegerArithmetic)
             else self.kernels.ENGINE
         )
@@ -296,8 +288,8 @@ class LearningRun:
         """The seed of stochastic rounding."""
         return 0 if self.rule.numbers is None else self.rule.numbers.seed
 
-    def constants_of_rule(self) -> Array:
-        """Trace decay, impulse, largest trace, the engine's factor of a committed tag, margin."""
+    def rule_constants(self) -> Array:
+        """The constants of the rule, in the order of the columns KEEP to MARGIN."""
         rule, numbers = self.rule, self.rule.numbers
         if numbers is None:
             return np.array([rule.keep, 1.0 - rule.keep, np.inf, 0.0, rule.margin])
@@ -306,7 +298,7 @@ class LearningRun:
         return np.array([rule.keep, float(rule.impulse), top, scaled, rule.margin * top])
 
     def targets(self, start: int, stop: int) -> Array:
-        """The traces of the output at its targets (samples, outputs); zeros if it has none."""
+        """The traces of the output at its targets (samples, outputs); zeros without targets."""
         output = self.network.output
         pull = self.training.stimulus.pull.get(output)
         if pull is None:
@@ -315,37 +307,36 @@ class LearningRun:
         return pull if self.rule.numbers is None else pull * self.rule.numbers.top
 
     def etas(self, start: int, stop: int) -> Array:
-        """The factor of the tags in the commit after each sample (samples, parts)."""
+        """The learning rate eta of a commit after each sample (samples, parts)."""
         found = np.zeros((stop - start, len(self.plastic.plastic)))
         for sample in range(start, stop):
             rate, done = float(self.training.rates[sample]), sample % self.rule.batch + 1
             for k, part in enumerate(self.plastic.plastic):
-                found[sample - start, k] = self.in_steps(part, self.plastic.eta(part, rate, done))
+                found[sample - start, k] = self.to_weight_steps(
+                    part, self.plastic.eta(part, rate, done)
+                )
         return found
 
-    def in_steps(self, part: Plastic, eta: float) -> float:
-        """The factor of a tag, in weight steps if weights are integers."""
+    def to_weight_steps(self, part: Plastic, eta: float) -> float:
+        """eta in weight steps if weights are integers, else unchanged."""
         numbers = self.rule.numbers
         return (
             eta / (part.scale * numbers.top**2) if isinstance(numbers, IntegerArithmetic) else eta
         )
 
-    def thirds(self, rates: Array) -> Array:
-        """The engine's third factor of each sample."""
+    def engine_factors(self, rates: Array) -> Array:
+        """y2 of Lava's engine for each sample; zeros without the engine."""
         if not isinstance(self.rule.numbers, LoihiEngine):
             return np.zeros(len(rates))
         return np.asarray(third_factors(self.rule.numbers, rates).astype(float))
 
     def draws(self, first: int, samples: int) -> Array:
-        """The engine's random numbers of these samples."""
+        """Random numbers of Lava's engine for these samples (3, steps); zeros for other rules."""
         engine = self.rule.numbers
         if not isinstance(engine, LoihiEngine):
             return np.zeros((3, 1))
         stop = (first + samples) * self.rule.steps
-        pre = np.random.default_rng(engine.seed).random(2 * stop + 1)[2::2]
-        post = np.random.default_rng(engine.seed + 2).random(2 * stop + 1)[2::2]
-        own = np.random.default_rng(2).random(stop + 1)[1:]
-        return np.ascontiguousarray(np.stack([pre, post, own])[:, first * self.rule.steps :])
+        return np.ascontiguousarray(engine_draws(engine, stop)[:, first * self.rule.steps :])
 
     def result(self) -> Learned:
         """The result of the run."""
@@ -353,7 +344,7 @@ class LearningRun:
         tags = {}
         for part, (_, _, offset) in zip(self.plastic.plastic, self.parts.tolist(), strict=True):
             targets, sources = self.plastic.projection(part.name).weight.shape
-            found = self.kept[offset : offset + targets * sources]
+            found = self.committed[offset : offset + targets * sources]
             tags[part.name] = found.reshape(sources, targets).T.copy()
         network, output = self.network, self.network.output
         shown = self.numbers[output].shown if self.numbers else 1.0
@@ -376,13 +367,13 @@ class LearningRun:
     def recordings(self) -> tuple[Recording, ...]:
         """The recorded activity in floating point."""
         record = self.synapses.activity
-        spikes = {name: self.course(name, "message") for name in record.spikes}
+        spikes = {name: self.recorded(name, "message") for name in record.spikes}
         signals = {
-            (name, variable): self.course(name, variable) for name, variable in record.signals
+            (name, variable): self.recorded(name, variable) for name, variable in record.signals
         }
         return recordings(record, spikes, signals)
 
-    def course(self, name: str, variable: str) -> Array:
+    def recorded(self, name: str, variable: str) -> Array:
         """A recorded variable of a population (samples, steps, units)."""
         row = {"message": 0, "drive": 1}.get(variable, 2)
         start, size = self.starts[name], self.network[name].size
@@ -397,7 +388,7 @@ class LearningRun:
     def final_weights(self) -> tuple[dict[str, Array], dict[str, int]]:
         """The weights in floating point, and the number of weights at a limit."""
         weights, saturated = {}, {}
-        for part, (low, high, _) in zip(self.plastic.plastic, self.ends.tolist(), strict=True):
+        for part, (low, high, _) in zip(self.plastic.plastic, self.limits.tolist(), strict=True):
             size = 1.0 if self.rule.numbers is None else part.scale
             flat = self.weights[self.span(part.name)]
             at_limit = int(np.count_nonzero((flat <= low) | (flat >= high)))

@@ -1,4 +1,4 @@
-"""A spiking network as flat arrays, the form in which the emulator's compiled loops read it."""
+"""A spiking network as the flat arrays that the emulator's compiled loops read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.emulator.kernels import (
     CONVOLUTION,
+    DENSE_COLUMNS,
     FOLLOWS,
     FORM,
     GATED,
@@ -27,7 +28,6 @@ from neuro_eqprop.backends.emulator.kernels import (
     START,
     STOP,
     TRANSPOSED,
-    WHOLE_COLUMNS,
     Rows,
 )
 from neuro_eqprop.spiking.counter_rng import mix
@@ -65,25 +65,24 @@ Parts: TypeAlias = tuple[
 
 NO_RATE = (-inf, inf, 0.0)
 DENSE = 0.2
-"""Fraction of nonzero weights from which adding whole columns is faster."""
+"""Fraction of nonzero weights above which dense columns are faster than sparse ones."""
 COMPILED = 2**18
-"""Number of sparse weights above which compiled code sorts them."""
+"""Number of sparse weights above which sorting them is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A network as `emulator.kernels` reads it: flat arrays, all populations one after the other.
+    """A network as flat arrays, with the columns of `neuro_eqprop.backends.emulator.kernels`.
 
-    Populations and blocks have a row (start, stop, kind, whether something arrives by beta, how
-    they follow a rate); a block is a run of populations with the same constants. Projections have
-    a row (source, target, delay, by beta, form, offset, image). The weights of a source lie
-    together; a kernel is stored once.
+    A row of `populations` and `blocks` is (start, stop, kind, gated, follows); a block is a run of
+    populations with the same constants. A row of `projections` is (source, target, delay, by_beta,
+    form, offset, image). The weights of a source unit are adjacent; a kernel is stored once.
     """
 
     network: SpikingNetwork
     numbers: dict[str, SpikingIntegers | GradedIntegers]
     """The populations of a fixed-point network in integers; empty in floating point."""
-    seen: tuple[Array, ...]
+    copies: tuple[Array, ...]
     """Copies of the biases and dense weights that the tables were built from."""
     place: dict[str, tuple[int, int]]
     """The range (start, stop) of the units of each population."""
@@ -103,7 +102,7 @@ class Tables:
 
     @property
     def parts(self) -> Parts:
-        """The arrays, in the order of the compiled function; None for parts of it not needed."""
+        """The first arguments of `emulate`; None for the parts of the step that are not needed."""
         neurons = (self.populations, self.blocks, self.constants)
         graded = self.blocks[:, KIND] == GRADED
         kinds = (self.blocks[~graded], self.blocks[graded])
@@ -113,10 +112,10 @@ class Tables:
         return (*neurons, *synapses, spiking_blocks, graded_blocks)
 
     def split(self, values: npt.NDArray[Number]) -> dict[str, npt.NDArray[Number]]:
-        """Values by population; units come last."""
+        """Values by population; units are the last axis."""
         return {name: values[..., a:z] for name, (a, z) in self.place.items()}
 
-    def shown(self, values: Array, variable: str) -> dict[str, Array]:
+    def to_float(self, values: Array, variable: str) -> dict[str, Array]:
         """Values of a variable by population, in floating point."""
         found = self.split(values)
         if self.numbers:
@@ -124,7 +123,7 @@ class Tables:
         return found
 
     def size(self, name: str, variable: str) -> float:
-        """The value of one unit of a population's variable; `sent` is the sum of messages."""
+        """The scale of a population's variable: its value is scale times the number stored."""
         if name not in self.numbers:
             return 1.0
         numbers = self.numbers[name]
@@ -138,18 +137,18 @@ class Tables:
         """The biases of a population."""
         return self.numbers[population.name].bias if self.numbers else population.bias
 
-    def taken(self, name: str, values: Array | None) -> Array | Ints | float:
+    def to_units(self, name: str, values: Array | None) -> Array | Ints | float:
         """A current or pull in the number format of a population."""
         if values is None:
             return 0.0
         return nearest(values, self.numbers[name].unit) if self.numbers else values
 
     def beta(self, beta: float) -> float:
-        """The beta of a phase."""
+        """The beta of a phase; in integers rounded to 12 bits."""
         return to_12_bits(beta) / ONE if self.numbers else beta
 
     def courses(self, steps: int) -> Array | None:
-        """lambda', lambda and eps at each step, for each block that follows a rate."""
+        """Previous lambda, lambda and eps (blocks, steps, 3); None if no block follows a rate."""
         if not self.blocks[:, FOLLOWS].any():
             return None
         found = np.ones((len(self.blocks), steps, 3))
@@ -163,24 +162,24 @@ class Tables:
         return found
 
     def starts(self) -> npt.NDArray[np.uint64]:
-        """Where the random numbers of each block start."""
+        """Mixed seed of the random numbers of each block."""
         seeds = np.zeros(len(self.blocks), dtype=np.uint64)
         for b, follow in self.following():
             seeds[b] = follow.seed or 0
         return mix(seeds)
 
     def following(self) -> Iterator[tuple[int, RateTracking]]:
-        """The blocks that follow a rate; each is one population."""
+        """Index and parameters of the blocks that follow a rate; each is one population."""
         at = {int(start): b for b, start in enumerate(self.blocks[:, START])}
         for population in self.network.populations:
             follow = follow_of(population.neuron)
             if follow is not None:
                 yield at[self.place[population.name][0]], follow
 
-    def is_of(self, network: SpikingNetwork) -> bool:
-        """Whether these are the tables of the network; compares values: arrays are mutable."""
+    def built_from(self, network: SpikingNetwork) -> bool:
+        """Whether the tables are those of the network as it is now: its arrays may have changed."""
         return network is self.network and all(
-            bool((old == new).all()) for old, new in zip(self.seen, arrays(network), strict=True)
+            bool((old == new).all()) for old, new in zip(self.copies, arrays(network), strict=True)
         )
 
 
@@ -199,22 +198,22 @@ def exact_inverse(value: float) -> float:
 
 
 def limits(rate: Activation) -> tuple[float, float, float]:
-    """Low, high and BENT of an activation; tanh has no limits."""
+    """LOW, HIGH and IS_TANH of an activation; tanh has no limits."""
     return (-inf, inf, 1.0) if rate.curve is ActivationKind.TANH else (rate.low, rate.high, 0.0)
 
 
 def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float, ...]:
-    """A neuron as a row of numbers."""
+    """The row of `Tables.constants` of a neuron."""
     if isinstance(neuron, SpikingIntegers):
         kept = (neuron.keep_current / ONE, neuron.keep_voltage / ONE, float(neuron.threshold))
         ends = (float(neuron.subtract), float(neuron.floor), float(neuron.ceiling))
         return (*NO_RATE, *kept, *ends)
     if isinstance(neuron, GradedIntegers):
-        theta, bent = (
+        theta, is_tanh = (
             float(1 << neuron.shift),
             float(neuron.activation.curve is ActivationKind.TANH),
         )
-        range_ = (float(neuron.low), float(neuron.high), bent)
+        range_ = (float(neuron.low), float(neuron.high), is_tanh)
         return (*range_, theta, 1 / theta, neuron.damping / ONE, neuron.unit, 0.0, 0.0)
     if isinstance(neuron, Graded):
         followed = (neuron.theta, exact_inverse(neuron.theta), neuron.damping)
@@ -248,22 +247,22 @@ def tabulate(network: SpikingNetwork) -> Tables:
         gated = int(bool(network.into(population.name, Gain.BETA)))
         populations.append([start, stop, graded, gated, follows(population.neuron)])
         row = constants(numbers.get(population.name, population.neuron))
-        if not numbers and rows and rows[-1] == row and alike(blocks[-1], populations[-1]):
+        if not numbers and rows and rows[-1] == row and can_join(blocks[-1], populations[-1]):
             blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
         else:
             blocks.append(populations[-1].copy())
             rows.append(row)
     packed = pack(network, names)
-    seen = tuple(array.copy() for array in arrays(network))
+    copies = tuple(array.copy() for array in arrays(network))
     return Tables(
-        network, numbers, seen, place, table(populations), table(blocks), np.array(rows), *packed
+        network, numbers, copies, place, table(populations), table(blocks), np.array(rows), *packed
     )
 
 
-def alike(block: list[int], population: list[int]) -> bool:
+def can_join(block: list[int], population: list[int]) -> bool:
     """Whether a population with the same constants can join a block.
 
-    Graded units without input by beta skip its sums, which cost time.
+    Graded units without gated input form separate blocks: they skip the sum of gated input.
     """
     if block[FOLLOWS] or population[FOLLOWS] or block[KIND] != population[KIND]:
         return False
@@ -293,7 +292,7 @@ class Packed:
         self.images: list[list[int]] = []
 
     def add(self, synapses: Synapses) -> tuple[int, int, int]:
-        """Append synapses; return their form, the start of their weights or heads, the image."""
+        """Append synapses; return the columns FORM, OFFSET and IMAGE of their projection."""
         if isinstance(synapses, ConvolutionSynapses):
             return self.add_kernel(synapses)
         if isinstance(synapses, DenseSynapses):
@@ -302,7 +301,7 @@ class Packed:
                 offset = count(self.others)
                 laid = np.ascontiguousarray(synapses.weight.T, dtype=np.float64)
                 self.others.append(laid.ravel())
-                return WHOLE_COLUMNS, offset, 0
+                return DENSE_COLUMNS, offset, 0
         return self.add_sparse(synapses.to_csr())
 
     def add_sparse(self, synapses: SparseSynapses) -> tuple[int, int, int]:
@@ -315,7 +314,7 @@ class Packed:
         return SPARSE_COLUMNS, offset, 0
 
     def add_kernel(self, synapses: ConvolutionSynapses) -> tuple[int, int, int]:
-        """Append a kernel: channels of the targets of a message lie together."""
+        """Append a kernel, stored with the channels of the targets of a message adjacent."""
         (channels, high, wide), (outputs, high_out, wide_out) = synapses.pooled, synapses.output
         kernel = synapses.kernel
         sides = [*kernel.shape[2:], synapses.stride, synapses.padding, synapses.pool]
@@ -340,7 +339,7 @@ class Packed:
 
 
 def columns(synapses: SparseSynapses) -> tuple[Ints, Rows, Array]:
-    """Heads, rows and weights of the columns; only many are worth compiling for."""
+    """Heads, rows and weights of the columns of a sparse matrix."""
     if len(synapses.data) > COMPILED:
         from neuro_eqprop.backends.emulator.sparse_columns import by_column
 
@@ -353,7 +352,7 @@ def columns(synapses: SparseSynapses) -> tuple[Ints, Rows, Array]:
 def joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """The parts in one array; a single one is not copied.
 
-    Read-only arrays are of another type in compiled code, which would be compiled again.
+    A read-only one is copied: Numba gives it another type and would compile the loops again.
     """
     if len(parts) == 1 and parts[0].flags.writeable:
         return parts[0]

@@ -1,4 +1,4 @@
-"""The step of `neuro_eqprop.spiking.ir`, event-driven and compiled: for whole test sets."""
+"""The step of `neuro_eqprop.spiking.ir`, event-driven and compiled, fast enough for test sets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import numpy as np
 from neuro_eqprop import deadlines
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import (
-    BackendError,
     Overflow,
     Result,
     Support,
     kinds,
 )
-from neuro_eqprop.backends.emulator import BACKEND
+from neuro_eqprop.backends.emulator import BACKEND, numba_error
 from neuro_eqprop.backends.emulator.memory import check_memory
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 WORK = 2**28
 """Unit-steps per call of compiled code: about a second, so that Ctrl-C works."""
 ROOM = 2**23
-"""Recorded values held at a time."""
+"""Recorded values held in memory at a time."""
 EMPTY = Recording({}, {})
 Part = TypeVar("Part")
 
@@ -61,7 +60,7 @@ NO_LOG = Log({}, np.zeros((0, 3), dtype=np.int64), 0)
 
 
 def plan_log(network: SpikingNetwork, record: Record) -> Log:
-    """The columns of the record; raises UnknownNameError for what cannot be recorded."""
+    """The columns of a record; raises UnknownNameError for variables that do not exist."""
     if not (record.spikes or record.signals):
         return NO_LOG
     known = kinds(network)
@@ -84,7 +83,7 @@ def plan_log(network: SpikingNetwork, record: Record) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """One sample after the other in compiled code, in float64 or in integers of 24 bits.
+    """Emulator backend: samples one by one in compiled code, in float64 or 24-bit integers.
 
     The first run on a machine compiles for some seconds; the code is then cached on disk.
     """
@@ -92,12 +91,12 @@ class Emulator:
     name: str = BACKEND.name
     support: Support = BACKEND.support
     threads: int = 1
-    """Threads among which samples are shared out; the result is the same."""
+    """Number of threads that samples are divided among; the result does not depend on it."""
     known: list[Tables] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The tables of the last network, cached since samples are often run one by one."""
+    """Cache of the tables of the last network, since samples are often run one by one."""
 
     def with_threads(self, threads: int) -> Emulator:
-        """The same emulator, sharing out samples among that many threads."""
+        """The same emulator with that many threads."""
         return replace(self, threads=threads)
 
     def tables(self, network: SpikingNetwork) -> Tables:
@@ -105,10 +104,8 @@ class Emulator:
         try:
             from neuro_eqprop.backends.emulator.packed import tabulate
         except ImportError as error:
-            raise BackendError(
-                f"numba cannot be imported ({error}); install it with: pip install numba"
-            ) from error
-        if not (self.known and self.known[0].is_of(network)):
+            raise numba_error(error) from error
+        if not (self.known and self.known[0].built_from(network)):
             self.known[:] = [tabulate(network)]
         return self.known[0]
 
@@ -139,7 +136,7 @@ class Emulator:
             values = np.zeros((part.samples if log.width else 0, steps, log.width))
             own = None if overflows is None else np.zeros_like(overflows)
             into = (messages[start:stop], firing[start:stop], drive[start:stop], own, values)
-            perform(tables, part, schedule, first=start, log=log, into=into, halt=limit.flag)
+            run_samples(tables, part, schedule, first=start, log=log, into=into, halt=limit.flag)
             deadlines.check(limit)
             return values, own
 
@@ -152,9 +149,9 @@ class Emulator:
                 sink.sample(start + k, log.recording(values[k], tables) if log.width else EMPTY)
         return Result(
             tables.split(messages),
-            tables.shown(firing, "sent"),
-            tables.shown(drive, "drive"),
-            {} if overflows is None else overflown(tables, overflows),
+            tables.to_float(firing, "sent"),
+            tables.to_float(drive, "drive"),
+            {} if overflows is None else overflows_by_population(tables, overflows),
         )
 
 
@@ -170,13 +167,13 @@ def in_threads(
             yield from pool.map(function, starts[first : first + threads])
 
 
-def overflown(tables: Tables, counts: Ints) -> dict[str, Overflow]:
+def overflows_by_population(tables: Tables, counts: Ints) -> dict[str, Overflow]:
     """Overflows by population; in fixed point each population is a separate block."""
     rows = zip(tables.place, counts.tolist(), strict=True)
     return {name: Overflow(wraps, saturations) for name, (wraps, saturations) in rows}
 
 
-def perform(
+def run_samples(
     tables: Tables,
     stimulus: Stimulus,
     schedule: Schedule,
@@ -186,10 +183,10 @@ def perform(
     into: tuple[Ints, Array, Array, Ints | None, Array],
     halt: Ints,
 ) -> None:
-    """Run these samples; `first` is the index of the first one.
+    """Run samples in compiled code; `first` is the index of the first one.
 
-    Messages, firing, drive, overflows and recorded values are written to `into`; it returns early
-    once `halt` is not zero.
+    Writes messages, firing, drive, overflows and recorded values to `into`. Returns early once
+    `halt` is not zero.
     """
     from neuro_eqprop.backends.emulator.kernels import emulate, workspace
 
@@ -197,9 +194,9 @@ def perform(
     pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
     for population in tables.network.populations:
         name, (a, z) = population.name, tables.place[population.name]
-        given[:, a:z] = tables.bias(population) + tables.taken(name, stimulus.current.get(name))
+        given[:, a:z] = tables.bias(population) + tables.to_units(name, stimulus.current.get(name))
         if name in stimulus.pull:
-            pull[:, a:z] = tables.taken(name, stimulus.pull[name])
+            pull[:, a:z] = tables.to_units(name, stimulus.pull[name])
     phases = [(phase.steps, phase.window) for phase in schedule]
     lengths = np.array(phases, dtype=np.int64).reshape(-1, 2)
     betas = np.array([tables.beta(phase.beta) for phase in schedule], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Lava: the step of `neuro_eqprop.spiking.ir` as Lava processes, run in a child process."""
+"""The backends on Lava: the step of `neuro_eqprop.spiking.ir` as Lava processes."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from neuro_eqprop.backends.base import BackendInfo, Feature, Support
 BACKEND = BackendInfo(
     "lava",
     "Lava",
-    "a graph with one process per population and projection, one sample after the other",
+    "one process per population and projection, one sample at a time",
     "neuro_eqprop.backends.lava.simulator:Lava",
     Support({Feature.FOLLOW: "it has no process for spikes that track a rate"}),
     learner="neuro_eqprop.backends.lava.learning.learner:LavaLearner",
@@ -21,10 +21,10 @@ FUSED = replace(
     BACKEND,
     name="lava-fused",
     label="Lava, one process",
-    summary="one process for the whole network, 256 samples side by side",
+    summary="one process for the whole network, 256 samples in parallel",
     simulator="neuro_eqprop.backends.lava.variants:LavaFused",
     learner="",
-    cannot_learn="Lava's learning engine works between the processes of the backend lava",
+    cannot_learn="Lava's learning engine needs synapse processes, which only lava has",
     chunk=2000,
 )
 
@@ -32,19 +32,19 @@ STOCK = replace(
     BACKEND,
     name="lava-stock",
     label="Lava, stock",
-    summary="Lava's own processes alone: SigmaDelta or ATRLIF, Dense and Sparse",
+    summary="only processes that ship with Lava: SigmaDelta or ATRLIF, Dense and Sparse",
     simulator="neuro_eqprop.backends.lava.variants:LavaStock",
     support=Support(
         {
             Feature.EXACT: "Lava's SigmaDelta has no damping and its ATRLIF neither floor nor "
             "ceiling; evaluate prints the error of its rates",
-            Feature.TANH: "SigmaDelta has relu, of which a pair makes a clip, and no tanh",
-            Feature.GATED_GAIN: "SigmaDelta and ATRLIF switch no gains between phases",
-            Feature.FOLLOW: "ATRLIF tracks no rate",
+            Feature.TANH: "SigmaDelta has relu, two of which make a clip, but no tanh",
+            Feature.GATED_GAIN: "SigmaDelta and ATRLIF cannot change the gain between phases",
+            Feature.FOLLOW: "ATRLIF cannot track a rate",
             Feature.RESET_TO_ZERO: "ATRLIF resets by subtraction",
-            Feature.DELAY: "its Dense and Sparse take one step",
+            Feature.DELAY: "its Dense and Sparse have a fixed delay of one step",
         }
     ),
     learner="",
-    cannot_learn="SigmaDelta and ATRLIF send their synapses no traces that the rule could use",
+    cannot_learn="SigmaDelta and ATRLIF do not send the traces that the learning rule needs",
 )

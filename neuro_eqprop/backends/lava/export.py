@@ -1,4 +1,4 @@
-"""A spiking network as a Lava process that users connect themselves."""
+"""Export of a spiking network as a Lava process that users connect themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.learning.job import LearningJob
 from neuro_eqprop.backends.lava.learning.learner import check as check_learning
-from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan, message_threshold
+from neuro_eqprop.backends.lava.native.plan import (
+    SPARSE_BELOW,
+    Edge,
+    Layer,
+    Plan,
+    message_threshold,
+)
 from neuro_eqprop.backends.lava.setup import prepare_import
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork
@@ -35,14 +41,10 @@ if TYPE_CHECKING:
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
     from neuro_eqprop.spiking.model import SpikingModel
 
-FEW = 0.25
-"""Share of non-zero weights below which a matrix is kept sparse."""
-
-
 NEURONS = ("exact", "stock")
 RATE, THETA, TAU, LIMIT = 0.05, 2.0**-8, 8.0, 4.0
 INTEGER_LIMIT = 1.0
-"""Constants of learning, equal to the defaults of `learn_on_chip`."""
+"""Learning rate, theta, trace time constant and weight limits: the defaults of `learn_on_chip`."""
 
 
 def lava_network(
@@ -65,7 +67,7 @@ def lava_network(
         raise ValueError(f"threshold must be above zero, not {threshold}")
     graded = isinstance(spiking.network[spiking.network.output].neuron, Graded)
     if threshold is not None and not (neurons == "stock" and graded):
-        raise ValueError("threshold belongs to neurons='stock' of code 'graded' alone")
+        raise ValueError("threshold applies only to neurons='stock' with code 'graded'")
     if find_spec("lava") is None:
         raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
     prepare_import()
@@ -148,7 +150,7 @@ def stock_network(
     threshold: float | None = None,
     name: str | None = None,
 ) -> StockNetwork:
-    """The network as one Lava process whose leaves are all Lava's own.
+    """The network as one Lava process with only Lava's own sub-processes.
 
     Parameters
     ----------
@@ -159,17 +161,17 @@ def stock_network(
     bits : int, optional
         8 for fixed point; None for floating point.
     reset_interval : int, optional
-        Steps after which all states go back to zero: the steps of a sample.
+        Steps of a sample, after which all states are reset to zero.
     threshold : float, optional
-        Change of a rate from which a graded unit sends a message; None takes 1/256 or less,
-        depending on the weights.
+        Least change of a rate for which a graded unit sends a message; the default is 1/256 or
+        less, depending on the weights.
     name : str, optional
         The name of the process.
 
     Raises
     ------
     BackendError
-        If stock processes cannot do what the network needs; the message says what.
+        If stock processes cannot run the network; the message gives the reason.
     """
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
 
@@ -216,13 +218,13 @@ def stock_plan(
 
 
 def sparse(weight: Array) -> Array | csr_matrix:
-    """The matrix, kept sparse where most of it is zero."""
-    few = np.count_nonzero(weight) < FEW * weight.size
+    """The matrix, in CSR format if most of it is zero."""
+    few = np.count_nonzero(weight) < SPARSE_BELOW * weight.size
     return csr_matrix(weight) if few else weight
 
 
 def check_stock(network: SpikingNetwork) -> None:
-    """Refuse, in one sentence, what stock processes cannot do."""
+    """Raise BackendError if stock processes cannot run the network."""
     reason = stock_limit(network)
     if reason is not None:
         raise BackendError(
@@ -237,7 +239,9 @@ def stock_limit(network: SpikingNetwork) -> str | None:
     if len({type(p.neuron) for p in network.populations}) > 1:
         return "it mixes graded and spiking populations"
     if any(p.gain is Gain.BETA for p in network.projections):
-        return "a nudge switches synapses between phases, which SigmaDelta and ATRLIF do not"
+        return (
+            "its nudge changes the gain of synapses between phases, which stock neurons cannot do"
+        )
     if any(p.delay > 1 for p in network.projections):
         return "a connection has a delay above one step"
     limits = (neuron_limit(population) for population in network.populations)
@@ -245,7 +249,7 @@ def stock_limit(network: SpikingNetwork) -> str | None:
 
 
 def neuron_limit(population: Population) -> str | None:
-    """Why no stock process is the neuron of a population, or None."""
+    """Why no stock process can run the neurons of a population, or None."""
     name, neuron = population.name, population.neuron
     if isinstance(neuron, Graded):
         tanh = neuron.activation.curve is ActivationKind.TANH
@@ -253,5 +257,5 @@ def neuron_limit(population: Population) -> str | None:
     if neuron.follow is not None:
         return f"population {name!r} tracks a rate; use code 'rate' or 'graded'"
     if (neuron.current_decay, neuron.voltage_decay, neuron.threshold) != (1.0, 0.0, 1.0):
-        return f"population {name!r} leaks, or has another threshold than 1"
+        return f"population {name!r} leaks or has a threshold other than 1"
     return None

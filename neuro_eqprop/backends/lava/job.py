@@ -1,4 +1,4 @@
-"""A run on Lava as files between two Python processes."""
+"""A run on Lava, passed between two Python processes as files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ DESCRIPTION, ARRAYS = "job.json", "job.npz"
 
 
 class Form(Enum):
-    """How a network is rendered on Lava."""
+    """How a network is built from Lava processes."""
 
     GRAPH = "graph"
-    """A process for each population and projection, one sample after the other."""
+    """One process per population and projection, one sample at a time."""
     FUSED = "fused"
     """One process for the whole network, with many samples in parallel."""
     STOCK = "stock"
@@ -50,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The parameters of one process: the job, the index of its population, the folder of files."""
+    """Parameters of a process: the job, the index of its population and the folder of its files."""
 
     job: Job
     index: int
@@ -63,7 +63,7 @@ class Part:
 
 
 class Tick(NamedTuple):
-    """A step within a sample: its phase, the beta of it, and whether it lies in the window."""
+    """Index and beta of the phase of a step, and whether the step is in the averaging window."""
 
     phase: int
     beta: float
@@ -71,7 +71,7 @@ class Tick(NamedTuple):
 
 
 def tick(schedule: Schedule, step: int) -> Tick:
-    """The phase, beta and window of a step of a sample."""
+    """The `Tick` of step number `step` of a sample."""
     start = 0
     for k, phase in enumerate(schedule):
         if step < start + phase.steps:

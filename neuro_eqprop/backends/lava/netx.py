@@ -1,11 +1,11 @@
 """Networks in the HDF5 format that lava-dl's `netx.hdf5.Network` loads.
 
-netx runs sigma-delta layers in fixed point: weights count 1/64, messages 2^-MESSAGE_EXP, states
-2^-(MESSAGE_EXP + 6). A network without feedback becomes one `dense` layer for each layer, any other
-one `dense_rec` layer that holds all units. netx applies relu to every unit, so a layer that clips
-on both sides becomes two units for each unit (see `backends.lava.native.plan`), and `out`
-carries all units of the last layer. netx does not reset sigma-delta units: a sample is sent as its
-difference to the sample before.
+netx runs sigma-delta layers in fixed point: weights are multiples of 1/64, messages of
+2^-MESSAGE_EXP, states of 2^-(MESSAGE_EXP + 6). A network without feedback becomes one `dense` layer
+per layer; any other network becomes one `dense_rec` layer with all units. netx applies relu to
+every unit, so a unit that clips on both sides becomes two (see `backends.lava.native.plan`), and
+`out` has all units of the last layer. netx does not reset sigma-delta units, so a sample is sent as
+its difference to the previous sample.
 """
 
 from __future__ import annotations
@@ -20,27 +20,35 @@ import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan, biases, expanded, integers
+from neuro_eqprop.backends.lava.native.plan import (
+    Edge,
+    Layer,
+    Plan,
+    biases,
+    expanded,
+    integers,
+    unit_count,
+)
 from neuro_eqprop.checked_files.write import atomic
 
 WEIGHT_EXP, STATE_EXP, SPIKE_EXP = 6, 6, 6
-"""Exponents that netx fixes, or takes by default."""
+"""Exponents that netx fixes or uses by default."""
 MESSAGE_EXP = 14
 MESSAGE_BITS = 24
 NINE_BITS, LARGEST = 127, 254
-"""Largest integer weight that netx keeps."""
+"""Integer weight from which netx needs nine bits, and the largest one that it keeps."""
 
 
 @dataclass(frozen=True)
 class NetxCoding:
-    """How samples enter a netx network and its messages become rates."""
+    """Encodes samples for a netx network and decodes its messages."""
 
     features: int
     units: int
-    """Units that `out` carries."""
+    """Number of units of `out`."""
     output: Layer
     first: int
-    """Place of the output's first unit among them."""
+    """Index of the first unit of the output layer in `out`."""
 
     def encode(self, x: npt.ArrayLike, steps: int) -> Ints:
         """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer."""
@@ -69,12 +77,12 @@ class NetxCoding:
 
 
 def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
-    """Write a graded network as a netx file; how to feed it and read it comes back.
+    """Write a graded network as a netx file; returns the coding of its input and output.
 
     Load it with `netx.hdf5.Network(net_config=path, input_message_bits=24)`.
     """
     if not plan.graded:
-        raise BackendError("a netx file holds sigma-delta layers: use code 'graded'")
+        raise BackendError("a netx file can hold only sigma-delta layers: use code 'graded'")
     order = [layer.name for layer in plan.layers]
     chain = [plan.input, *order]
     forward = all(chain.index(e.target) == chain.index(e.source) + 1 for e in plan.edges)
@@ -92,35 +100,33 @@ def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
             back = block(plan, plan.layers, inner, plan.layers)
             dense(file, 1, "dense_rec", plan.layers, plan, weight=weight, weight_rec=back)
     last = plan.layers[-1:] if forward else plan.layers
-    first = sum(units(layer) for layer in last[: [x.name for x in last].index(plan.output)])
-    return NetxCoding(plan.features, sum(map(units, last)), plan[plan.output], first)
-
-
-def units(layer: Layer) -> int:
-    """The relu units of a layer."""
-    return layer.size * max(1, len(layer.corners))
+    sizes = [unit_count(plan, layer) for layer in last]
+    first = sum(sizes[: [layer.name for layer in last].index(plan.output)])
+    return NetxCoding(plan.features, sum(sizes), plan[plan.output], first)
 
 
 def block(
     plan: Plan, targets: Sequence[Layer], edges: Sequence[Edge], sources: Sequence[Layer] = ()
 ) -> Array:
     """The weights of several edges as one matrix over the relu units of all layers."""
-    rows = np.cumsum([0, *map(units, targets)])
-    columns = np.cumsum([0, *map(units, sources)])
-    at, of = [t.name for t in targets], [s.name for s in sources]
+    rows, columns = (
+        np.cumsum([0, *(unit_count(plan, layer) for layer in layers)])
+        for layers in (targets, sources)
+    )
+    target_names, source_names = [t.name for t in targets], [s.name for s in sources]
     width = columns[-1] if sources else expanded(plan, edges[0]).shape[1]
     found = np.zeros((rows[-1], width))
     for edge in edges:
         weight = expanded(plan, edge)
         dense_weight = weight if isinstance(weight, np.ndarray) else weight.toarray()
-        left = columns[of.index(edge.source)] if sources else 0
-        top = rows[at.index(edge.target)]
+        left = columns[source_names.index(edge.source)] if sources else 0
+        top = rows[target_names.index(edge.target)]
         found[top : top + len(dense_weight), left : left + dense_weight.shape[1]] += dense_weight
     return found
 
 
 def weights(weight: Array, largest: float) -> Ints:
-    """Weights in the integers of netx; even ones where the `largest` needs nine bits."""
+    """Integer weights in the format of netx; even integers if `largest` needs nine bits."""
     if np.ldexp(largest, WEIGHT_EXP) < NINE_BITS:
         return integers(weight, WEIGHT_EXP)
     return np.clip(2 * integers(weight, WEIGHT_EXP - 1), -LARGEST, LARGEST)
@@ -134,7 +140,7 @@ def dense(
     plan: Plan,
     **matrices: Array,
 ) -> None:
-    """Write a dense layer of sigma-delta units with its weights, named as netx names them."""
+    """Write a dense layer of sigma-delta units; `matrices` are weights under their netx names."""
     group = file.create_group(f"layer/{number}")
     bias = np.concatenate([biases(plan, layer) for layer in layers])
     largest = max(float(np.abs(matrix).max()) for matrix in matrices.values())
@@ -152,8 +158,8 @@ def dense(
 def simulate_netx(path: str | Path, data: Ints) -> Ints:
     """Messages (units, steps) that netx sends for the data (features, steps) of `encode`.
 
-    The arithmetic of Lava's fixed-point `SigmaDelta` and `Dense`, in NumPy: a message arrives in
-    the next step, and the lowest STATE_EXP bits of what a unit sends are dropped.
+    It repeats the arithmetic of Lava's fixed-point `SigmaDelta` and `Dense` in NumPy: a message
+    arrives in the next step, without its lowest STATE_EXP bits.
     """
     with h5py.File(path) as file:
         groups = [file[f"layer/{k}"] for k in range(1, len(file["layer"]))]

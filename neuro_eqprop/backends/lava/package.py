@@ -1,16 +1,15 @@
-"""A model as a Python package that needs lava-nc alone.
+"""Export of a model as a Python package that needs only lava-nc.
 
     mynet/
       __init__.py      network(): the Lava process
       weights.npz      the arrays, and the description as JSON text
-      processes/       Lava processes and nothing else
-      numerics/        the neuron step in NumPy, of neurons="exact" alone
+      processes/       only Lava processes
+      numerics/        the neuron step in NumPy, only with neurons="exact"
       example/run.py   runs some samples and prints the predictions
       README.md        how to use it, and the agreement measured at export
 
-The modules under processes/ and numerics/ are copies of modules of neuro_eqprop with other import
-paths. Lava imports every module beside the one that defines a process, so the example has
-its own folder.
+The modules in processes/ and numerics/ are copies of modules of neuro_eqprop with new import paths.
+Lava imports every module in the folder of a process, so the example has its own folder.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ PROCESSES = {
     neurons: {f"backends.lava.native.{name}": name for name in ("plan", "network", *own)}
     for neurons, own in {"stock": ["stock"], "exact": ["delay", "exact"]}.items()
 }
-"""Modules of processes that are copied, by kind of neurons, with their names in the package."""
+"""Process modules to copy for each kind of neurons, with their names in the package."""
 NUMERICS = (
     "arrays",
     "activations",
@@ -54,9 +53,9 @@ NUMERICS = (
     "spiking.neurons",
     "spiking.serialize",
 )
-"""Modules of the neuron step, which need NumPy alone."""
+"""Modules of the neuron step to copy, which need only NumPy."""
 DEADLINE = 600.0
-"""Seconds that the example may take."""
+"""Time limit of the example, in seconds."""
 
 
 def write_package(
@@ -68,18 +67,18 @@ def write_package(
     x: Array,
     steps: int,
 ) -> None:
-    """Write the package into a new folder; its name is the name of the package.
+    """Write the package into a new folder, whose name becomes the name of the package.
 
     Parameters
     ----------
     folder : Path
-        Does not exist yet.
+        The folder, which must not exist.
     neurons : str
         "exact" or "stock".
     description, arrays : mapping
         As `stock_description` or `exact_description` returns them.
     x : array (samples, features)
-        Samples of the example.
+        Samples for the example.
     steps : int
         Steps of a sample.
     """
@@ -113,7 +112,7 @@ def source(module: str) -> str:
 
 
 def rewritten(text: str, modules: Mapping[str, str], name: str) -> str:
-    """Source text with the import paths of the package `name`."""
+    """Source text with its imports changed to the modules of the package `name`."""
     for old, new in sorted(modules.items(), key=lambda pair: -len(pair[0])):
         text = text.replace(f"from {old} import", f"from {new} import").replace(
             f"`{old}`", f"`{new}`"
@@ -146,12 +145,12 @@ def stock_description(plan: Plan) -> tuple[dict[str, Any], Arrays]:
 
 
 def limit(value: float) -> float | None:
-    """A bound as JSON has it: null for infinity."""
+    """A bound for JSON, where null stands for infinity."""
     return float(value) if np.isfinite(value) else None
 
 
 def matrix_arrays(name: str, weight: Array | csr_matrix) -> Arrays:
-    """A matrix as arrays of a NumPy file, sparse or dense."""
+    """A sparse or dense matrix as named arrays for a NumPy file."""
     if not issparse(weight):
         return {name: weight}
     found = csr_matrix(weight)
@@ -177,11 +176,12 @@ def exact_description(
 
 
 def check_name(folder: Path) -> None:
-    """Refuse a folder whose name cannot be imported."""
+    """Raise BackendError if the name of the folder is not a valid package name."""
     name = folder.name
     if not name.isidentifier() or keyword.iskeyword(name):
         raise BackendError(
-            f"{name!r} is no name of a Python package; use letters, digits and _ for the folder"
+            f"{name!r} is not a valid name for a Python package; use only letters, "
+            "digits and _ in the name of the folder"
         )
 
 
@@ -207,7 +207,7 @@ def run_example(folder: Path, interpreter: str) -> tuple[Ints, str]:
 
 
 def publish(draft: Path, folder: Path) -> None:
-    """Move a finished package to its place."""
+    """Move a finished package to `folder`, replacing an older one."""
     if folder.exists():
         old = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
         folder.rename(old)

@@ -20,7 +20,7 @@ from neuro_eqprop.spiking.ir import Graded
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A table: its file, and the type and shape of its array."""
+    """The `.npy` file of a recorded array, its dtype and its shape."""
 
     path: Path
     kind: np.dtype[Any]
@@ -31,14 +31,14 @@ class Layout:
         try:
             array: npt.NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise BackendError(f"lava left {self.path.name} unreadable: {error}") from error
+            raise BackendError(f"cannot read {self.path.name} of lava: {error}") from error
         if array.shape != self.shape or array.dtype != self.kind:
             found = f"{array.dtype} {array.shape}"
-            raise BackendError(f"lava left {found} in {self.path.name}, not {self.shape}")
+            raise BackendError(f"{self.path.name} of lava has {found}, not {self.shape}")
         return array
 
     def complete_rows(self) -> int:
-        """Number of rows that are on the disk completely."""
+        """Number of rows written completely."""
         try:
             held = self.path.stat().st_size - self.header_bytes
         except FileNotFoundError:
@@ -46,7 +46,7 @@ class Layout:
         return max(0, held // self.row_bytes)
 
     def row(self, index: int) -> Array:
-        """A row that is on the disk."""
+        """Row `index`, which must be written completely."""
         with self.path.open("rb") as file:
             file.seek(self.header_bytes + index * self.row_bytes)
             content = file.read(self.row_bytes)
@@ -80,16 +80,17 @@ def layouts(part: Part) -> dict[str, Layout]:
     """The tables of a population; each is (samples, phases or steps, units)."""
     job, population = part.job, part.population
     samples, size = job.stimulus.samples, population.size
-    number, real = np.dtype(np.int64), np.dtype(np.float64)
+    integer, real = np.dtype(np.int64), np.dtype(np.float64)
     payload = real if isinstance(population.neuron, Graded) else np.dtype(np.bool_)
-    sums, course = (samples, len(job.schedule), size), (samples, job.steps, size)
+    per_phase, per_step = (samples, len(job.schedule), size), (samples, job.steps, size)
     wanted: dict[str, tuple[np.dtype[Any], Shape]]
-    wanted = {"messages": (number, sums), "firing": (real, sums), "drive": (real, sums)}
+    wanted = {"messages": (integer, per_phase)}
+    wanted |= {"firing": (real, per_phase), "drive": (real, per_phase)}
     if population.name in job.record.spikes:
-        wanted["spikes"] = (payload, course)
+        wanted["spikes"] = (payload, per_step)
     for name, variable in job.record.signals:
         if name == population.name:
-            wanted[signal(variable)] = (real, course)
+            wanted[signal(variable)] = (real, per_step)
     return {
         name: Layout(part.folder / f"{part.index}.{name}.npy", kind, shape)
         for name, (kind, shape) in wanted.items()
@@ -97,7 +98,7 @@ def layouts(part: Part) -> dict[str, Layout]:
 
 
 class Table:
-    """The current rows of a table, one per sample, and the file they are appended to."""
+    """Buffered rows of a table, one per sample, and the file they are appended to."""
 
     def __init__(self, layout: Layout, rows: int) -> None:
         self.rows = np.zeros((rows, *layout.shape[1:]), layout.kind)
@@ -105,7 +106,7 @@ class Table:
         with self.path.open("wb") as file:
             layout.write_header(file)
 
-    def turn(self, full: int) -> None:
+    def flush(self, full: int) -> None:
         """Write the first `full` rows and reset all rows to zero."""
         with self.path.open("ab") as file:
             file.write(self.rows[:full].tobytes())
@@ -113,7 +114,7 @@ class Table:
 
 
 class StepRecorder:
-    """The records of one population, written at the end of every `samples` samples."""
+    """Records one population; writes the files after every `samples` samples."""
 
     def __init__(self, part: Part, samples: int = 1) -> None:
         self.last = part.job.steps - 1
@@ -124,7 +125,7 @@ class StepRecorder:
         variables = [v for name, v in part.job.record.signals if name == part.population.name]
         self.signals = {variable: self.tables[signal(variable)].rows for variable in variables}
 
-    def note(
+    def record(
         self,
         step: int,
         tick: Tick,
@@ -152,4 +153,4 @@ class StepRecorder:
         for name in ("firing", "drive"):
             self.tables[name].rows /= self.windows
         for table in self.tables.values():
-            table.turn(full)
+            table.flush(full)

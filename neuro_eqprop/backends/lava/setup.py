@@ -1,4 +1,4 @@
-"""Import of Lava into the user's own process."""
+"""Preparation for importing Lava into the user's process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ RUNTIME = "lava.magma.runtime.runtime"
 
 
 def prepare_import() -> None:
-    """Let Lava set the start method of multiprocessing, which it does when it is imported.
+    """Unset the start method of multiprocessing if it is "fork"; other methods raise an error.
 
-    Lava sets "fork" and fails if a start method is set already, even the same one.
+    Lava sets "fork" when it is imported, and fails if a start method is set already.
     """
     if RUNTIME in sys.modules:
         return

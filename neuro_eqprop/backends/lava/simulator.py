@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,8 +44,8 @@ INSTALL_HINT = (
     "its python"
 )
 
-# The package is loaded from its folder alone: with the folder's parent on the path, a Python of
-# another version would find packages there that were built for this one.
+# Loads neuro_eqprop by file. With its parent folder on sys.path, a Python of another version would
+# also import the packages beside it, which were built for this version.
 START = f"""{DIE_WITH_PARENT}
 sys.path[:] = [place for place in sys.path if place]
 import importlib, importlib.util
@@ -65,7 +66,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 @dataclass(frozen=True, slots=True)
 class LavaRun:
-    """A run on Lava: its result, and the number of steps that each population ran."""
+    """The result of a run on Lava, and the number of steps each population ran."""
 
     result: Result
     steps: Mapping[str, int]
@@ -73,9 +74,9 @@ class LavaRun:
 
 @dataclass(frozen=True, slots=True)
 class Lava:
-    """One sample after the other, in float64 or in integers of 24 bits.
+    """One Lava process per population and projection, in float64 or in 24-bit integers.
 
-    `deadline` is the longest time without a step, in seconds.
+    Samples run one at a time. `deadline` is the longest time without a step, in seconds.
     """
 
     deadline: float = DEADLINE
@@ -102,15 +103,12 @@ class Lava:
 
 
 def measure(job: Job, sink: Sink, *, deadline: float) -> LavaRun:
-    """Run the job on Lava, pass its recordings to the sink, and remove temporary files."""
+    """Run the job on Lava in a temporary folder; recordings go to the sink."""
     check(job)
     if not job.stimulus.samples:
         none = nothing(job.network, job.schedule)
         return LavaRun(none, dict.fromkeys(none.messages, 0))
-    with TemporaryDirectory(
-        prefix="lava-", dir=temporary_root(), ignore_cleanup_errors=True
-    ) as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         save(job, folder)
         stream = SampleStream(job, folder, sink)
         run_child(job, folder, deadline=deadline, on_poll=stream.poll)
@@ -118,9 +116,9 @@ def measure(job: Job, sink: Sink, *, deadline: float) -> LavaRun:
 
 
 def check(job: Job) -> None:
-    """Raise an error for what cannot be run or recorded."""
+    """Raise an error for an empty schedule or an unknown population or variable to record."""
     if not job.schedule:
-        raise BackendError("lava: there is nothing to run; a schedule needs a phase")
+        raise BackendError("lava: the schedule is empty; give it at least one phase")
     known = kinds(job.network)
     for name in (*job.record.spikes, *(population for population, _ in job.record.signals)):
         if name not in known:
@@ -131,11 +129,17 @@ def check(job: Job) -> None:
             raise UnknownNameError(f"variable of {name!r}", variable, values)
 
 
-def temporary_root() -> str:
-    """Where temporary folders go: Python puts a socket there, whose name must be short."""
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A temporary folder with a short path.
+
+    Python's multiprocessing opens a Unix socket there, whose path may have about 100 characters.
+    """
     usual = gettempdir()
-    # What is made there is a new folder that only this user can enter.
-    return usual if len(usual) < 60 else "/tmp"  # nosec B108
+    # TemporaryDirectory creates a folder there that only this user can enter.
+    root = usual if len(usual) < 60 else "/tmp"  # nosec B108
+    with TemporaryDirectory(prefix="lava-", dir=root, ignore_cleanup_errors=True) as name:
+        yield Path(name)
 
 
 def run_child(
@@ -174,7 +178,7 @@ def run_child(
 
 
 def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
-    """The Python that has Lava: the one named in `environ`, or this one."""
+    """Path of the Python with Lava: the one that `environ` names, or this one."""
     if os.name != "posix":
         raise BackendError(
             "lava: supervising its processes needs POSIX, which Windows lacks; use Linux"
@@ -195,7 +199,7 @@ def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
 
 
 class SampleStream:
-    """Passes samples to the sink as soon as all processes have written them."""
+    """Sends recordings to the sink, sample by sample, as soon as all processes wrote them."""
 
     def __init__(self, job: Job, folder: Path, sink: Sink) -> None:
         self.job, self.sink, self.sent = job, sink, 0
@@ -205,13 +209,13 @@ class SampleStream:
         self.signals = {(n, v): tables[n][signal(v)] for n, v in job.record.signals}
 
     def poll(self) -> None:
-        """Pass on what has been written since the last call; nothing if nothing is recorded."""
+        """Send the samples written since the last call."""
         tables = [*self.spikes.values(), *self.signals.values()]
         if tables:
             self.send(min(table.complete_rows() for table in tables))
 
     def send(self, stop: int) -> None:
-        """Pass on the samples before `stop`."""
+        """Send the samples before `stop` that were not sent yet."""
         for sample in range(self.sent, stop):
             spikes = {n: table.row(sample) for n, table in self.spikes.items()}
             signals = {key: table.row(sample) for key, table in self.signals.items()}
@@ -220,7 +224,10 @@ class SampleStream:
 
 
 def read(job: Job, folder: Path, stream: SampleStream) -> LavaRun:
-    """Read the files of the processes, check that every step was run, and pass on recordings."""
+    """The results in the files of the processes; sends the remaining recordings.
+
+    Raises BackendError if a population did not run every step.
+    """
     names = [population.name for population in job.network.populations]
     done = json.loads((folder / DONE).read_text(encoding="utf-8"))
     steps = dict(zip(names, done["counters"], strict=True))

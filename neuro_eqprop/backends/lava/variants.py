@@ -1,4 +1,4 @@
-"""Other forms on Lava: all in one process for many samples, and Lava's own neurons."""
+"""Simulators on Lava with one process for the whole network, and with Lava's own neurons."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from neuro_eqprop.spiking.ir import Graded, Population, SpikingNetwork, Stimulus
 from neuro_eqprop.traces import Record, Sink
 
 LARGEST = 128
-"""Of an integer weight of 8 bits."""
+"""Largest magnitude of an 8-bit integer weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class LavaFused:
-    """The same step in one Lava process, `batch` samples side by side: for many samples."""
+    """The whole network in one Lava process, which steps `batch` samples in parallel."""
 
     deadline: float = DEADLINE
     batch: int = 256
@@ -53,7 +53,7 @@ class LavaFused:
 
 @dataclass(frozen=True, slots=True)
 class LavaStock:
-    """Lava's own processes alone; in fixed point, weights of 8 bits with one scale a projection."""
+    """Only Lava's own processes; in fixed point, 8-bit weights with one scale per projection."""
 
     deadline: float = DEADLINE
     name: str = STOCK.name
@@ -74,15 +74,15 @@ class LavaStock:
         if reason is not None:
             raise BackendError(f"lava-stock cannot run this network: {reason}; use lava")
         if any(variable == "voltage" for _, variable in record.signals):
-            raise BackendError("lava-stock: its voltages are not recorded; record spikes or drive")
+            raise BackendError("lava-stock does not record voltages; record spikes or drive")
         job = Job(network, stimulus, schedule, record, Form.STOCK)
         result = measure(job, sink, deadline=self.deadline).result
-        neurons = {p.name: neurons_a_unit(p) for p in network.populations}
+        neurons = {p.name: neurons_per_unit(p) for p in network.populations}
         return replace(result, copies=neurons, receivers=neurons)
 
 
-def neurons_a_unit(population: Population) -> int:
-    """Stock neurons of a unit: two relu units make a clip."""
+def neurons_per_unit(population: Population) -> int:
+    """Number of stock neurons per unit: two relu units make a clip."""
     neuron = population.neuron
     if not isinstance(neuron, Graded):
         return 1

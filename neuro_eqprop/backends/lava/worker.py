@@ -1,10 +1,10 @@
-"""The child process: builds a graph of Lava processes from a job and runs it."""
+"""The child process of a run on Lava: builds the graph of processes from a job and runs it."""
 
 from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def main(folder: str) -> None:
 
 
 def run_job(place: Path, work: Callable[[Path], dict[str, list[Any]]]) -> None:
-    """Do the work on a folder; write its results, or its error, there."""
+    """Call `work` on the folder; write its result, or the traceback of its error, there."""
     guard(place)
     try:
         done = work(place)
@@ -39,12 +39,12 @@ def run_job(place: Path, work: Callable[[Path], dict[str, list[Any]]]) -> None:
 
 
 def work(job: Job, folder: Path) -> dict[str, list[Any]]:
-    """Run the job; return the steps and overflows that the process of each population counted."""
-    life = progress(folder)
-    life[0] += 1
+    """Run the job; returns the steps and overflows counted for each population."""
+    alive = progress(folder)
+    alive[0] += 1
     from lava.magma.core.run_configs import Loihi2SimCfg
 
-    life[0] += 1
+    alive[0] += 1
     numbers = "floating_pt" if job.network.fixed is None else "fixed_pt"
     settings = Loihi2SimCfg(select_tag=numbers)
     if job.form is Form.FUSED:
@@ -57,46 +57,64 @@ def work(job: Job, folder: Path) -> dict[str, list[Any]]:
 
 
 def run_graph(job: Job, folder: Path, settings: object) -> dict[str, list[Any]]:
-    """One process for each population and projection, one sample after the other."""
+    """Run one process per population and projection, one sample at a time."""
+    alive, processes = progress(folder), build(job, folder)
+    alive[0] += 1
+    found = run_components(
+        job, folder, settings, processes, read=lambda process: process.overflows.get()
+    )
+    overflows = [[int(count) for count in counts] for _, counts in found]
+    return {"counters": [steps for steps, _ in found], "overflows": overflows}
+
+
+def run_components(
+    job: Job,
+    folder: Path,
+    settings: object,
+    processes: Sequence[Any],
+    *,
+    read: Callable[[Any], Any],
+) -> list[tuple[int, Any]]:
+    """Run each connected component; returns (steps run, `read(process)`) of each process.
+
+    `processes` has one process for each population. `read` is called before its runtime stops.
+    """
     from lava.magma.core.run_conditions import RunSteps
 
-    life, processes = progress(folder), build(job, folder)
-    counters: list[Any] = [0] * len(processes)
-    overflows: list[Any] = [[0, 0]] * len(processes)
-    life[0] += 1
-    for island in islands(job.network):
-        first = processes[island[0]]
+    alive, found = progress(folder), dict[int, tuple[int, Any]]()
+    for component in connected_components(job.network):
+        first = processes[component[0]]
         first.create_runtime(settings)
-        life[0] += 1
+        alive[0] += 1
         first.run(RunSteps(num_steps=job.stimulus.samples * job.steps))
-        for index in island:
-            counters[index] = int(processes[index].steps_run.get()[0])
-            overflows[index] = [int(count) for count in processes[index].overflows.get()]
+        for index in component:
+            process = processes[index]
+            found[index] = int(process.steps_run.get()[0]), read(process)
         first.stop()
-        life[0] += 1
-    return {"counters": counters, "overflows": overflows}
+        alive[0] += 1
+    return [found[index] for index in range(len(processes))]
 
 
 def run_fused(job: Job, folder: Path, settings: object) -> dict[str, list[Any]]:
-    """One process for everything, batch after batch."""
+    """Run the whole network as one process, batch by batch."""
     from lava.magma.core.run_conditions import RunSteps
 
     from neuro_eqprop.backends.lava.processes.batched import FusedNetwork
 
-    whole = FusedNetwork(job, folder)
-    whole.create_runtime(settings)
-    whole.run(RunSteps(num_steps=ceil(job.stimulus.samples / job.batch) * job.steps))
-    steps = int(whole.steps_run.get()[0])
-    counts = np.asarray(whole.overflows.get(), dtype=np.int64).reshape(-1, 2)
-    whole.stop()
+    process = FusedNetwork(job, folder)
+    process.create_runtime(settings)
+    process.run(RunSteps(num_steps=ceil(job.stimulus.samples / job.batch) * job.steps))
+    steps = int(process.steps_run.get()[0])
+    counts = np.asarray(process.overflows.get(), dtype=np.int64).reshape(-1, 2)
+    process.stop()
     return {"counters": [steps] * len(counts), "overflows": counts.tolist()}
 
 
 def build(job: Job, folder: Path) -> list[Any]:
-    """A process for each population, connected through a process of synapses per projection.
+    """The process of each population, connected by one synapse process per projection.
 
-    Synapses take one step; a longer delay adds a delay line, which projections of the same source
-    and delay share.
+    Synapses delay messages by one step. A longer delay adds a delay line, shared by projections
+    with the same source and delay.
     """
     from neuro_eqprop.backends.lava.native.delay import Delay
     from neuro_eqprop.backends.lava.processes.graded import GradedPopulation
@@ -106,23 +124,28 @@ def build(job: Job, folder: Path) -> list[Any]:
     parts = {name: Part(job, index, folder) for index, name in enumerate(names)}
     graded = {p.name: isinstance(p.neuron, Graded) for p in job.network.populations}
     cells = {n: (GradedPopulation if graded[n] else SpikingPopulation)(parts[n]) for n in names}
-    lines: dict[tuple[str, int], Any] = {}
+    delay_lines: dict[tuple[str, int], Any] = {}
     for projection in job.network.projections:
-        source, late = projection.source, projection.delay - 1
-        if late and (source, late) not in lines:
-            lines[source, late] = Delay(job.network[source].size, late, job.steps)
-            cells[source].s_out.connect(lines[source, late].s_in)
-        between = synapses(parts[source], projection)
-        (lines[source, late] if late else cells[source]).s_out.connect(between.s_in)
+        source, extra_delay = projection.source, projection.delay - 1
+        if extra_delay and (source, extra_delay) not in delay_lines:
+            delay_lines[source, extra_delay] = Delay(
+                job.network[source].size, extra_delay, job.steps
+            )
+            cells[source].s_out.connect(delay_lines[source, extra_delay].s_in)
+        connection = synapses(parts[source], projection)
+        (delay_lines[source, extra_delay] if extra_delay else cells[source]).s_out.connect(
+            connection.s_in
+        )
         target = cells[projection.target]
-        between.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
+        connection.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
     return [cells[name] for name in names]
 
 
 def synapses(part: Part, projection: Projection) -> Any:  # noqa: ANN401
-    """The process of a projection whose source is the part: Lava's own, if in float64.
+    """The synapse process of a projection; `part` is its source.
 
-    Convolutions become `Sparse`, too: it is faster than `Conv`, which has no transpose.
+    In float64 it is Lava's `Dense` or `Sparse`. Convolutions become `Sparse`, too: it is faster
+    than `Conv`, which has no transpose.
     """
     from lava.proc.dense.process import Dense
     from lava.proc.sparse.process import Sparse
@@ -132,7 +155,7 @@ def synapses(part: Part, projection: Projection) -> Any:  # noqa: ANN401
 
     if part.job.network.fixed is not None:
         return IntegerSynapses(part, synapses=integer_synapses(part.job.network, projection))
-    # Any number of message bits above zero means that Dense multiplies instead of selecting.
+    # With message bits above zero, Dense multiplies by the message instead of selecting columns.
     bits = 8 if isinstance(part.population.neuron, Graded) else 0
     if isinstance(projection.synapses, DenseSynapses):
         return Dense(weights=projection.synapses.weight, num_message_bits=bits)
@@ -141,8 +164,8 @@ def synapses(part: Part, projection: Projection) -> Any:  # noqa: ANN401
     return Sparse(weights=matrix, num_message_bits=bits)
 
 
-def islands(network: SpikingNetwork) -> list[list[int]]:
-    """Indices of the populations by connected component; Lava runs one component at a time."""
+def connected_components(network: SpikingNetwork) -> list[list[int]]:
+    """Population indices of each connected component; Lava runs one component at a time."""
     names = [population.name for population in network.populations]
     label = list(range(len(names)))
     for projection in network.projections:

@@ -1,4 +1,4 @@
-"""A NIR graph of another program as a spiking network, under explicit assumptions."""
+"""Convert a NIR graph of another program to a spiking network, under explicit assumptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, Spik
 class Assumptions:
     """Settings that NIR leaves open: dt in seconds, delay of edges in steps, reset and limits.
 
-    A voltage starts at half its threshold and a spike is sent at the threshold, as always here.
+    A voltage starts at half its threshold, and a neuron fires at its threshold, as in `ir`.
     """
 
     dt: float
@@ -34,13 +34,13 @@ def assumed(graph: Any, assume: Assumptions) -> Document:  # noqa: ANN401
     known = (nir.Input, nir.Output, nir.Linear, nir.Affine, nir.IF, nir.LIF, nir.CubaLIF)
     for name, node in graph.nodes.items():
         if not isinstance(node, known):
-            raise NirError(f"its node {name!r} is a {type(node).__name__}, which has no step here")
+            raise NirError(f"its node {name!r} is a {type(node).__name__}, which is not supported")
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        raise NirError("it has not exactly one input and one output")
+        raise NirError("it does not have exactly one input and one output")
     neurons = [n for n, node in graph.nodes.items() if isinstance(node, known[4:])]
     read = [a for a, b in graph.edges if isinstance(graph.nodes[b], nir.Output)]
     if len(read) != 1 or read[0] not in neurons:
-        raise NirError("its output is not that of one population")
+        raise NirError("its output is not one population")
     populations, feeds, projections = [], [], []
     for name in neurons:
         cell, gain, bias = neuron(name, graph.nodes[name], assume)
@@ -95,7 +95,7 @@ def neuron(name: str, node: Any, assume: Assumptions) -> tuple[Spiking, Array, A
 
 
 def same(values: Any, name: str) -> float:  # noqa: ANN401
-    """The value that all neurons of a population share."""
+    """The common value of all neurons of a population; raises NirError if they differ."""
     found = np.unique(np.asarray(values, dtype=np.float64))
     if found.size != 1 or not found[0] > 0:
         raise NirError(f"its {name} is not one value above zero for all neurons")

@@ -1,4 +1,4 @@
-"""The contents of a NIR file of this package, and the import of `nir`."""
+"""The content of a NIR file of this package, its checksum, and the import of `nir`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Document:
         names = [population.name for population in self.network.populations]
         for feed in self.feeds:
             if feed.target not in names:
-                raise NirError(f"the input leads to {feed.target!r}, which is none of {names}")
+                raise NirError(f"the input has weights to {feed.target!r}, not one of {names}")
             shape = (self.network[feed.target].size, self.features)
             if feed.synapses.shape != shape or not shape[1]:
                 raise NirError(f"input weights of {feed.target!r} are {feed.synapses.shape}")
@@ -76,7 +76,7 @@ def library() -> Any:  # noqa: ANN401
 
 
 def seal(content: bytes) -> bytes:
-    """The checksum appended to a file.
+    """The checksum that is appended to a file.
 
     HDF5 ignores bytes after its own, and drops them when it changes the file.
     """
@@ -84,11 +84,11 @@ def seal(content: bytes) -> bytes:
 
 
 def damaged(content: bytes) -> bool:
-    """Whether a file has a seal that does not match; HDF5 can loop forever on such a file."""
+    """Whether a file has a checksum that does not match; HDF5 can loop forever on such a file."""
     size = len(SEAL) + sha256().digest_size
     return sealed(content) and content[-size:] != seal(content[:-size])
 
 
 def sealed(content: bytes) -> bool:
-    """Whether a file ends with a seal, valid or not."""
+    """Whether a file ends with a checksum, valid or not."""
     return content[-len(SEAL) - sha256().digest_size :].startswith(SEAL)

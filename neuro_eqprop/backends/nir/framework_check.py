@@ -1,4 +1,4 @@
-"""Run a NIR file on a framework in a supervised child process; compare it with the reference."""
+"""Run a NIR file on other frameworks, each in a child process; compare with the reference."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +21,7 @@ from neuro_eqprop.backends.lava import job as lava_job
 from neuro_eqprop.backends.nir.assume import Assumptions
 from neuro_eqprop.backends.nir.document import Document
 from neuro_eqprop.backends.nir.read import read
-from neuro_eqprop.backends.registry import BACKENDS, load_backend, with_features
+from neuro_eqprop.backends.registry import BACKENDS, installed, load_backend, with_features
 from neuro_eqprop.checked_files import isolated
 from neuro_eqprop.checked_files.read import one_line
 from neuro_eqprop.schedules import free_only
@@ -49,7 +48,7 @@ class Comparison(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A framework, who reads the file for it, and how its output compares."""
+    """Result for a framework: who reads the file for it, and how its output compares."""
 
     framework: str
     version: str | None
@@ -63,7 +62,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Samples held constant for `steps` steps, and the output of the reference."""
+    """The inputs of a check, held constant for `steps` steps, and the output of the reference."""
 
     path: Path
     document: Document
@@ -186,16 +185,16 @@ def simulated(name: str, job: lava_job.Job) -> Array:
 
 
 def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Finding:
-    """Run one framework and compare; it fails after `deadline` seconds of silence."""
+    """Run one framework and compare; it fails after `deadline` seconds without progress."""
     reader = "neuro_eqprop" if ours else framework
 
     def found(result: Comparison, note: str, equal: float | None = None) -> Finding:
-        return Finding(framework, installed(framework), reader, result, equal, note)
+        return Finding(framework, installed_version(framework), reader, result, equal, note)
 
     if not ours and find_spec(framework) is None:
         return found(Comparison.ABSENT, "")
     if not ours and framework not in RUNNERS:
-        return found(Comparison.UNTRIED, "this version knows no way to run its importer")
+        return found(Comparison.UNTRIED, "running its importer is not implemented")
     try:
         got = attempt(trial, framework, ours=ours, deadline=deadline)
     except subprocess.ChildError as error:
@@ -207,13 +206,10 @@ def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Fin
     return found(Comparison.EQUAL if equal == 1.0 else Comparison.DIFFERENT, note, equal)
 
 
-def installed(framework: str) -> str | None:
-    """The installed version, or None."""
+def installed_version(framework: str) -> str | None:
+    """The installed version of a framework, or None."""
     requires = BACKENDS[framework].requires if framework in BACKENDS else {framework: ""}
-    try:
-        return version(next(iter(requires), framework))
-    except PackageNotFoundError:
-        return None
+    return installed(next(iter(requires), framework))
 
 
 def attempt(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Array:
@@ -280,24 +276,24 @@ def first(out: Any) -> Any:  # noqa: ANN401
 
 
 def run_snntorch(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
-    """snnTorch."""
+    """Output of snnTorch's importer."""
     return step_by_step(import_module("snntorch.import_nir").import_from_nir(graph), inputs, steps)
 
 
 def run_norse(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
-    """Norse."""
+    """Output of Norse's importer."""
     return step_by_step(import_module("norse.torch").from_nir(graph), inputs, steps)
 
 
 def run_sinabs(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
-    """Sinabs, whose modules take the steps of all samples one after the other."""
+    """Output of Sinabs' importer, whose modules take samples and steps in one axis."""
     net = import_module("sinabs.nir").from_nir(graph, batch_size=len(inputs))
     sent = all_at_once(lambda x: net(x.flatten(0, 1)), inputs, steps)
     return sent.reshape(len(inputs), steps, -1)
 
 
 def run_rockpool(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
-    """Rockpool."""
+    """Output of Rockpool's importer."""
     return all_at_once(import_module("rockpool.nn.modules").from_nir(graph), inputs, steps)
 
 
@@ -307,6 +303,6 @@ RUNNERS: Mapping[str, Runner] = {
     "sinabs": run_sinabs,
     "rockpool": run_rockpool,
 }
-"""How the importers of other frameworks are run; all go through nirtorch, in float32."""
+"""How to run the importers of other frameworks; all use nirtorch, in float32."""
 
 OURS = tuple(name for name in with_features([Feature.EXACT]) if name != "reference")

@@ -31,8 +31,9 @@ from neuro_eqprop.spiking.synapses import (
 LARGEST = 2 * 2**30
 """Files that hold or declare more bytes than this are rejected before they are read."""
 MOST_OBJECTS = 20_000
+"""Largest number of groups and data sets in a file."""
 SMALL = 1000
-"""Numbers of an array above which its copy is compressed."""
+"""Number of values above which the copy of an array is compressed."""
 DEEPEST = 12
 """Largest depth of nested groups."""
 
@@ -45,8 +46,8 @@ def from_nir(path: Path, assume: Assumptions | None = None) -> SpikingNetwork:
 def read(path: Path, assume: Assumptions | None = None) -> Document:
     """The content of a file; `assume` is used only if the file states no semantics.
 
-    HDF5 can hang or crash on a damaged file. So a child reads it first, and copies what it holds
-    to a new file, which is the one that this process reads.
+    HDF5 can hang or crash on a damaged file. So a child process reads it first and copies its data
+    to a new file, which this process then reads.
     """
     if not path.is_file():
         raise NirError(f"{path} does not exist; `neuro-eqprop translate RUN --out {path}` makes it")
@@ -68,7 +69,7 @@ def read(path: Path, assume: Assumptions | None = None) -> Document:
 
 
 def copy_in_child(path: Path, copy: str, settings: Mapping[str, Any] | None) -> None:
-    """Call `copy_checked` in a child that has a deadline; here on Windows."""
+    """Call `copy_checked` in a child process with a deadline; on Windows, in this process."""
     if os.name == "posix":
         reader = f"{__name__}:copy_checked"
         call_reader(path, reader, copy, str(path), settings, error=NirError)
@@ -77,7 +78,7 @@ def copy_in_child(path: Path, copy: str, settings: Mapping[str, Any] | None) -> 
 
 
 def unreadable(path: Path, error: Exception) -> NirError:
-    """The error of a file that the library cannot read."""
+    """The error for a file that `nir` or HDF5 cannot read."""
     return NirError(
         f"{path} is cut short, damaged or no NIR file ({one_line(error)}); write it again"
     )
@@ -93,7 +94,7 @@ def copy_checked(
     inspect(path, name)
     with h5py.File(path, "r") as file:
         content = serialization.hdf2dict(file["node"])
-    # HDF5 cannot open a file in memory by its path, but h5py an open one.
+    # HDF5 cannot open an in-memory file by its path, but h5py accepts the open file.
     with Path(copy).open("w+b") as opened, h5py.File(opened, "w") as file:
         write_group(file.create_group("node"), content)
     assume = settings and Assumptions(**{**settings, "reset": Reset(settings["reset"])})
@@ -152,7 +153,7 @@ def inspect(path: Path, name: str) -> None:
         raise NirError(f"{name} is larger than {LARGEST} bytes")
     if damaged(path.read_bytes()):
         raise NirError(f"{name} is damaged: its bytes are not those written; write it again")
-    claimed, seen = 0, 0
+    declared, seen = 0, 0
     with h5py.File(path, "r") as file:
         waiting = [(file, 0)]
         while waiting:
@@ -160,17 +161,17 @@ def inspect(path: Path, name: str) -> None:
             for key in group:
                 seen += 1
                 if seen > MOST_OBJECTS or depth > DEEPEST:
-                    raise NirError(f"{name} holds more nodes than can be right")
+                    raise NirError(f"{name} has more nodes or nested groups than are allowed")
                 if not isinstance(group.get(key, getlink=True), h5py.HardLink):
                     raise NirError(f"{name}: {key!r} leads out of the file")
-                thing = group[key]
-                if isinstance(thing, h5py.Group):
-                    waiting.append((thing, depth + 1))
+                item = group[key]
+                if isinstance(item, h5py.Group):
+                    waiting.append((item, depth + 1))
                     continue
-                claimed += bytes_of(name, key, thing)
-                if claimed > LARGEST:
-                    raise NirError(f"{name}: {key!r} claims shape {thing.shape}, too large to be")
-    allow_bytes(claimed)
+                declared += bytes_of(name, key, item)
+                if declared > LARGEST:
+                    raise NirError(f"{name}: {key!r} has shape {item.shape}, which is too large")
+    allow_bytes(declared)
 
 
 def bytes_of(name: str, key: str, data: Any) -> int:  # noqa: ANN401

@@ -1,8 +1,8 @@
-"""A spiking network as a NIR file: nodes as far as NIR has them, and exact metadata.
+"""Write a spiking network as a NIR file: the closest NIR nodes, and exact metadata.
 
-NIR's neurons follow differential equations and its edges have no delay, so that its nodes alone do
-not say what the step of `neuro_eqprop.spiking.ir` does. The nodes are the nearest NIR has, for
-other frameworks; the metadata is exact, for `neuro_eqprop.backends.nir.read`.
+NIR's neurons follow differential equations and its edges have no delay, so that its nodes cannot
+express the step of `neuro_eqprop.spiking.ir`. The nodes, for other frameworks, are the closest that
+NIR has; the metadata, for `neuro_eqprop.backends.nir.read`, is exact.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ INPUT, OUTPUT = "input", "output"
 LARGEST_MATRIX = 2**27
 """Entries of the largest matrix that is written; a file may have 2 GB."""
 LEAST_DECAY = 2.0**-40
-"""Written in place of a decay of zero where NIR needs a finite time constant."""
+"""Replaces a decay of zero, since NIR needs a finite time constant."""
 
 
 def label(kind: str, number: int, *names: str) -> str:
@@ -93,20 +93,20 @@ def neuron_node(population: Population, dt: float) -> Any:  # noqa: ANN401
     )
 
 
-def refuse(network: SpikingNetwork) -> None:
+def check_neurons(network: SpikingNetwork) -> None:
     """Raise NirError for neurons that follow a rate: version 1 of the metadata lacks them."""
     for population in network.populations:
         if isinstance(population.neuron, Spiking) and population.neuron.follow is not None:
             raise NirError(
                 f"population {population.name!r} follows its rate with spikes, which NIR cannot "
-                "say; use code rate or graded"
+                "express; use code rate or graded"
             )
 
 
 def graph_of(document: Document) -> Any:  # noqa: ANN401
     """The NIR graph, with the exact description as its metadata."""
     nir, network = library(), document.network
-    refuse(network)
+    check_neurons(network)
     at = population_nodes(network)
     nodes = {at[p.name]: neuron_node(p, network.dt) for p in network.populations}
     nodes[INPUT] = nir.Input(input_type=np.array([document.features]))
@@ -114,7 +114,7 @@ def graph_of(document: Document) -> Any:  # noqa: ANN401
     edges = [(at[network.output], OUTPUT)]
     if not document.feeds:
         edges.append((INPUT, at[network.populations[0].name]))
-    waiting = carried(network)
+    waiting = movable_biases(network)
     for name, source, target, synapses in linear_parts(document):
         bias = waiting.pop(target, None) if isinstance(synapses, DenseSynapses) else None
         made = synapse_nodes(name, synapses, bias)
@@ -137,7 +137,7 @@ def linear_parts(document: Document) -> Iterator[tuple[str, str | None, str, Syn
 
 
 def synapse_nodes(name: str, synapses: Synapses, bias: Array | None) -> dict[str, Any]:
-    """The nodes of synapses, one after the other; `name` holds the weights."""
+    """The nodes of synapses, in the order of the path; the one with the weights is `name`."""
     nir = library()
     if isinstance(synapses, ConvolutionSynapses):
         pooling = {}
@@ -167,8 +167,8 @@ def synapse_nodes(name: str, synapses: Synapses, bias: Array | None) -> dict[str
     return {name: nir.Linear(weight) if bias is None else nir.Affine(weight, bias)}
 
 
-def carried(network: SpikingNetwork) -> dict[str, Array]:
-    """Biases that the first weights into a population can add in every step."""
+def movable_biases(network: SpikingNetwork) -> dict[str, Array]:
+    """Biases that a NIR node can add along with the first weights into a population."""
     return {
         p.name: np.array(p.bias, dtype=np.float64)
         for p in network.populations

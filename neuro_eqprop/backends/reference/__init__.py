@@ -1,4 +1,4 @@
-"""The reference: the step of `neuro_eqprop.spiking.ir` in NumPy, which defines the results."""
+"""The reference: the step of `neuro_eqprop.spiking.ir` in NumPy, which the others must match."""
 
 from neuro_eqprop.backends.base import EVERYTHING, BackendInfo
 

@@ -1,4 +1,4 @@
-"""Synapses as the reference multiplies them: written out, by blocks of rows."""
+"""Synapses of the reference as dense blocks of rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from neuro_eqprop.spiking.synapses import BLOCK, DenseSynapses, Synapses
 
 
 class Blocks:
-    """The matrix of synapses by blocks of rows; a small one is written out only once."""
+    """The matrix of synapses in dense blocks of rows; a small matrix is kept as one block."""
 
     def __init__(self, synapses: Synapses) -> None:
         self.synapses = synapses

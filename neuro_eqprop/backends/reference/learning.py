@@ -1,4 +1,4 @@
-"""The rule of `neuro_eqprop.spiking.plasticity` in NumPy: slow, and the reference for all tests."""
+"""The rule of `neuro_eqprop.spiking.plasticity` in NumPy, the reference for all other learners."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import (
-    SYNAPSE_VARIABLES,
     Events,
     Learned,
     ProgressCallback,
     Synapses,
+    empty_history,
     recordings,
     tally_learning,
 )
@@ -69,39 +69,39 @@ class Populations:
 def arrive(total: Array, weight: Array, message: Array) -> Array:
     """total + weight @ message, summed in the order of the sources, which fixes the rounding."""
     sources = np.flatnonzero(message)
-    brought = (weight[:, sources] * message[sources]).T
-    # A reduction sums pairwise if there is only one target.
-    return np.asarray(np.add.accumulate(np.concatenate([total[None], brought]), axis=0)[-1])
+    inputs = (weight[:, sources] * message[sources]).T
+    # np.sum would add pairwise if there is only one target.
+    return np.asarray(np.add.accumulate(np.concatenate([total[None], inputs]), axis=0)[-1])
 
 
 @dataclass(slots=True)
-class Passing:
-    """Effective weights of a projection: weight times gain; in integers, gain is the step size."""
+class EffectiveWeights:
+    """Weights of a projection, which pass on weight * gain; in integers, gain is the step size."""
 
     projection: Projection
     weight: Array
     gain: Array | float
 
 
-def passings(plastic: PlasticNetwork) -> list[Passing]:
-    """The projections before the first sample."""
+def effective_weights(plastic: PlasticNetwork) -> list[EffectiveWeights]:
+    """The weights of all projections before the first sample."""
     network, found = plastic.network, []
     scales = {n: p.scale for p in plastic.plastic for n in (p.name, p.mirror) if n}
     for projection in network.projections:
         learns = projection.gain is Gain.ONE and projection.name in plastic.learns
         if network.fixed is None:
             gain = plastic.gains.get(projection.name, 1.0) if projection.gain is Gain.ONE else 1.0
-            found.append(Passing(projection, projection.weight.copy(), gain))
+            found.append(EffectiveWeights(projection, projection.weight.copy(), gain))
             continue
         fixed = integer_weights(network, projection)  # raises an error for weights too large
         if not learns:
-            found.append(Passing(projection, fixed.astype(float), 1.0))
+            found.append(EffectiveWeights(projection, fixed.astype(float), 1.0))
             continue
         source = network[projection.source].neuron
         theta = source.theta if isinstance(source, Graded) else 1.0
         step = scales[projection.name]
         one = step * theta / network.fixed.units[projection.target]
-        found.append(Passing(projection, projection.weight / step, one))
+        found.append(EffectiveWeights(projection, projection.weight / step, one))
     return found
 
 
@@ -141,8 +141,8 @@ class LearningRun:
         self.plastic, self.training, self.synapses = plastic, training, synapses
         network, rule = plastic.network, plastic.rule
         self.populations = Populations(plastic, training.stimulus)
-        self.passings = passings(plastic)
-        self.tags: Tags = rule_of(plastic, self.passings, training)
+        self.weights = effective_weights(plastic)
+        self.tags: Tags = rule_of(plastic, self.weights, training)
         self.names = [p.name for p in network.populations]
         rows, shape = len(rule.schedule) + 1, (len(rule.schedule) + 1, len(self.names))
         sent = {p.name: np.zeros((rows, p.size), dtype=np.int64) for p in network.populations}
@@ -150,13 +150,7 @@ class LearningRun:
         self.nudged = np.ones(training.stimulus.samples, dtype=np.int64)
         self.events = Events(sent, counted[0], counted[1], counted[2], self.nudged)
         self.drives = np.zeros((training.stimulus.samples, network[network.output].size))
-        places = (
-            training.stimulus.samples,
-            rule.steps,
-            len(synapses.chosen),
-            len(SYNAPSE_VARIABLES),
-        )
-        self.history = np.zeros(places if synapses.chosen else (0, 0, 0, len(SYNAPSE_VARIABLES)))
+        self.history = empty_history(synapses, training.stimulus.samples, rule.steps)
         phases, record = (training.stimulus.samples, rule.steps - 1), synapses.activity
         self.spikes = {name: np.zeros((*phases, network[name].size)) for name in record.spikes}
         self.signals = {key: np.zeros((*phases, network[key[0]].size)) for key in record.signals}
@@ -168,10 +162,10 @@ class LearningRun:
         if rule.fresh and sample:
             self.populations.rest()
         self.in_flight = silent
-        step, right = (self.training.first + sample) * rule.steps, False
+        step, within_margin = (self.training.first + sample) * rule.steps, False
         for row, (phase, gate) in enumerate(zip(rule.schedule, rule.gates, strict=True)):
-            right = self.tags.is_right(sample) if row == 1 else right
-            if right:
+            within_margin = self.tags.within_margin(sample) if row == 1 else within_margin
+            if within_margin:
                 self.nudged[sample] = 0
                 t += phase.steps
                 continue
@@ -194,7 +188,7 @@ class LearningRun:
         self.record_synapses(sample, t)
 
     def commit(self, sample: int, step: int, silent: Mapping[str, Array]) -> None:
-        """The last step of a sample."""
+        """Run the last step of a sample, in which weights commit at the end of a batch."""
         rule, samples = self.plastic.rule, self.training.stimulus.samples
         self.tags.trace(None, silent, step, self.events.traces[-1])
         done = sample % rule.batch + 1
@@ -207,10 +201,10 @@ class LearningRun:
         """The synaptic input of each population in this step."""
         size = {name: self.plastic.network[name].size for name in self.names}
         found = {(name, gain): np.zeros(size[name]) for name in self.names for gain in Gain}
-        for passing in self.passings:
-            projection = passing.projection
+        for each in self.weights:
+            projection = each.projection
             message, key = self.in_flight[projection.source], (projection.target, projection.gain)
-            found[key] = arrive(found[key], passing.weight * passing.gain, message)
+            found[key] = arrive(found[key], each.weight * each.gain, message)
         return found
 
     def record_synapses(self, sample: int, t: int) -> None:

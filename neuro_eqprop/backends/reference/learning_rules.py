@@ -1,4 +1,4 @@
-"""Traces, tags and weights of the reference, in floating point and in integers."""
+"""Traces, tags and weights of the reference, in floating point or in integers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Bits, Ints
-from neuro_eqprop.backends.learning import Events
+from neuro_eqprop.backends.learning import Events, part_of
 from neuro_eqprop.spiking.counter_rng import chances
 from neuro_eqprop.spiking.ir import Graded, Projection
 from neuro_eqprop.spiking.plasticity import (
@@ -21,8 +21,8 @@ from neuro_eqprop.spiking.plasticity import (
 )
 
 
-class Cells(Protocol):
-    """Access to the messages of graded units."""
+class GradedUnits(Protocol):
+    """The graded units of a run."""
 
     def sent(self, name: str) -> Array:
         """The sum of the messages of each unit of a graded population, in floating point."""
@@ -40,31 +40,35 @@ class Tags(ABC):
     """Traces, tags and weights of a learning run."""
 
     def __init__(
-        self, plastic: PlasticNetwork, passings: Sequence[Weights], training: TrainingSamples
+        self, plastic: PlasticNetwork, projections: Sequence[Weights], training: TrainingSamples
     ) -> None:
         self.plastic, self.rule, self.training = plastic, plastic.rule, training
         self.populations = plastic.network.populations
         self.columns = {p.name: k for k, p in enumerate(self.populations)}
         self.traces = {p.name: np.zeros(p.size) for p in self.populations}
-        chosen = [w for w in passings if w.projection.gain.value == "one"]
+        chosen = [w for w in projections if w.projection.gain.value == "one"]
         self.held = {w.projection.name: w for w in chosen if w.projection.name in plastic.learns}
-        self.place = {w.projection.name: j for j, w in enumerate(passings) if w in chosen}
+        self.place = {w.projection.name: j for j, w in enumerate(projections) if w in chosen}
         self.tags = {p.name: np.zeros(self.held[p.name].weight.shape) for p in plastic.plastic}
-        self.kept = dict(self.tags)
+        self.committed = dict(self.tags)
         self.clipped = 0
 
     def trace(
-        self, cells: Cells | None, messages: Mapping[str, Array], step: int, counts: Ints
+        self,
+        graded_units: GradedUnits | None,
+        messages: Mapping[str, Array],
+        step: int,
+        counts: Ints,
     ) -> None:
-        """Update the traces; without `cells`, in a commit, graded traces stay unchanged."""
+        """Update the traces; without `graded_units`, in a commit, graded traces stay unchanged."""
         start = 0
         for k, population in enumerate(self.populations):
             name, units = population.name, slice(start, start + population.size)
             start += population.size
             if isinstance(population.neuron, Graded):
-                if cells is None:
+                if graded_units is None:
                     continue
-                new = self.follow(cells.sent(name), step, units)
+                new = self.follow(graded_units.sent(name), step, units)
             else:
                 new = self.decay(self.traces[name], messages[name] != 0, step, units)
             counts[k] += int(np.count_nonzero(new != self.traces[name]))
@@ -95,7 +99,7 @@ class Tags(ABC):
             self.tags[part.name] = self.tags[part.name] + grown
             self.count(part, int(np.count_nonzero(grown)), counts)
 
-    def is_right(self, sample: int) -> bool:
+    def within_margin(self, sample: int) -> bool:
         """Whether the traces of all outputs are within the margin of their targets."""
         if not self.rule.margin:
             return False
@@ -113,7 +117,7 @@ class Tags(ABC):
 
     def commit(self, sample: int, step: int, done: int, events: Events) -> None:
         """Update the weights by the tags of the last `done` samples."""
-        self.kept = dict(self.tags)
+        self.committed = dict(self.tags)
         for part in self.plastic.plastic:
             held, eta = self.held[part.name], self.eta(part, sample, done)
             new = self.change(part, held.weight, eta, sample)
@@ -124,7 +128,7 @@ class Tags(ABC):
             self.tags[part.name] = np.zeros_like(new)
 
     def eta(self, part: Plastic, sample: int, done: int) -> float:
-        """The factor of a tag in this commit."""
+        """The learning rate of a part in this commit."""
         return self.plastic.eta(part, float(self.training.rates[sample]), done)
 
     @abstractmethod
@@ -143,7 +147,7 @@ class Tags(ABC):
         """Both traces, tag and weight of a synapse."""
         held = self.held[name]
         pre, post = self.traces[held.projection.source], self.traces[held.projection.target]
-        owner = next(p for p in self.plastic.plastic if name in (p.name, p.mirror))
+        owner = part_of(self.plastic, name)
         tags = self.tags[owner.name] if name == owner.name else self.tags[owner.name].T
         weight = self.size(owner) * held.weight[target, source]
         return pre[source], post[target], tags[target, source], weight
@@ -163,7 +167,7 @@ class Tags(ABC):
 
     def last(self) -> dict[str, Array]:
         """The tags of the last commit."""
-        return dict(self.kept)
+        return dict(self.committed)
 
     def saturated(self) -> dict[str, int]:
         """The number of weights at a limit, by projection."""
@@ -177,7 +181,7 @@ class Tags(ABC):
         return found
 
     def limits(self, part: Plastic) -> tuple[float, float]:
-        """The least and the greatest weight."""
+        """The lowest and the highest weight."""
         if self.rule.numbers is None:
             return -part.limit, part.limit
         low, high = self.rule.numbers.range
@@ -189,8 +193,8 @@ class FloatTags(Tags):
 
     def decay(self, trace: Array, spike: Bits, step: int, units: slice) -> Array:
         """r = keep r, then + 1 - keep where s."""
-        kept = self.rule.keep * trace
-        new = np.where(spike, kept + (1.0 - self.rule.keep), kept)
+        committed = self.rule.keep * trace
+        new = np.where(spike, committed + (1.0 - self.rule.keep), committed)
         return np.asarray(np.where(new < LEAST, 0.0, new))
 
     def follow(self, sent: Array, step: int, units: slice) -> Array:
@@ -208,11 +212,11 @@ class IntegerTags(Tags):
     def __init__(
         self,
         plastic: PlasticNetwork,
-        passings: Sequence[Weights],
+        projections: Sequence[Weights],
         training: TrainingSamples,
         numbers: IntegerArithmetic,
     ) -> None:
-        super().__init__(plastic, passings, training)
+        super().__init__(plastic, projections, training)
         self.numbers = numbers
         self.units = sum(p.size for p in self.populations)
 
@@ -222,9 +226,9 @@ class IntegerTags(Tags):
 
     def decay(self, trace: Array, spike: Bits, step: int, units: slice) -> Array:
         """The decayed trace, Q times that of floating point, with stochastic rounding."""
-        kept = self.rule.keep * trace
-        floor = np.floor(kept)
-        new = floor + (self.draws(step, units) < kept - floor)
+        committed = self.rule.keep * trace
+        floor = np.floor(committed)
+        new = floor + (self.draws(step, units) < committed - floor)
         return np.asarray(
             np.where(spike, np.minimum(new + self.rule.impulse, self.numbers.top), new)
         )

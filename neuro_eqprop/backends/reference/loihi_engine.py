@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Bits, Ints
-from neuro_eqprop.backends.learning import Events
+from neuro_eqprop.backends.learning import Events, engine_draws
 from neuro_eqprop.backends.reference.learning_rules import FloatTags, IntegerTags, Tags, Weights
 from neuro_eqprop.spiking.plasticity import (
     IntegerArithmetic,
@@ -18,11 +18,12 @@ from neuro_eqprop.spiking.plasticity import (
     third_factors,
 )
 
-TAIL = float(np.exp(-1.0 / 65535))
-"""Decay that Lava's engine applies to the values sent by a neuron: e."""
-PULSE = 32
+ENGINE_DECAY = float(np.exp(-1.0 / 65535))
+"""Decay e that the engine applies to the values sent by a neuron."""
+COMMIT_PULSE = 32
 """y3 in a commit."""
 ENDS = -(2**15) - 1, 2**15 - 1
+"""Lowest and highest value of a 16-bit accumulator."""
 
 
 def round_stochastic(x: Array, p: float) -> Array:
@@ -36,22 +37,20 @@ def clip_16_bits(x: Array) -> Array:
 
 
 class EngineTags(Tags):
-    """The integers of Lava's engine, with one random number of each kind per step."""
+    """Traces, tags and weights in the integers of Lava's engine."""
 
     def __init__(
         self,
         plastic: PlasticNetwork,
-        passings: Sequence[Weights],
+        projections: Sequence[Weights],
         training: TrainingSamples,
         engine: LoihiEngine,
     ) -> None:
-        super().__init__(plastic, passings, training)
+        super().__init__(plastic, projections, training)
         self.engine = engine
         self.factors = third_factors(engine, training.rates)
         steps = (training.first + training.stimulus.samples) * self.rule.steps
-        self.pre = np.random.default_rng(engine.seed).random(2 * steps + 1)[2::2]
-        self.post = np.random.default_rng(engine.seed + 2).random(2 * steps + 1)[2::2]
-        self.own = np.random.default_rng(2).random(steps + 1)[1:]
+        self.pre, self.post, self.own = engine_draws(engine, steps)
         if not training.first:
             for held in self.held.values():
                 held.weight = 2.0 * np.floor(held.weight / 2.0)
@@ -70,11 +69,11 @@ class EngineTags(Tags):
         if gate == 0.0:
             return
         p = float(self.post[step])
-        third = round_stochastic(TAIL * np.array(gate * self.factors[sample]), p)
+        third = round_stochastic(ENGINE_DECAY * np.array(gate * self.factors[sample]), p)
         for part in self.plastic.plastic:
             projection = self.held[part.name].projection
             pre = self.traces[projection.source]
-            post = round_stochastic(TAIL * self.traces[projection.target], p)
+            post = round_stochastic(ENGINE_DECAY * self.traces[projection.target], p)
             grown = clip_16_bits(np.floor(pre[None, :] * post[:, None] * third / 1024))
             new = self.from_accumulator(clip_16_bits(128.0 * self.tags[part.name] + grown), step)
             new = np.clip(new, -257, 255)
@@ -87,8 +86,10 @@ class EngineTags(Tags):
 
     def commit(self, sample: int, step: int, done: int, events: Events) -> None:
         """Update the weights by the tags."""
-        self.kept = dict(self.tags)
-        pulse = round_stochastic(TAIL * np.array(float(PULSE)), float(self.post[step]))
+        self.committed = dict(self.tags)
+        pulse = round_stochastic(
+            ENGINE_DECAY * np.array(float(COMMIT_PULSE)), float(self.post[step])
+        )
         for part in self.plastic.plastic:
             held, tag = self.held[part.name], self.tags[part.name]
             left = clip_16_bits(np.floor(-tag * pulse / 32.0) * 128.0)
@@ -108,12 +109,12 @@ class EngineTags(Tags):
 
 
 def rule_of(
-    plastic: PlasticNetwork, passings: Sequence[Weights], training: TrainingSamples
+    plastic: PlasticNetwork, projections: Sequence[Weights], training: TrainingSamples
 ) -> Tags:
     """Tags in the number format of the rule."""
     numbers = plastic.rule.numbers
     if isinstance(numbers, IntegerArithmetic):
-        return IntegerTags(plastic, passings, training, numbers)
+        return IntegerTags(plastic, projections, training, numbers)
     if isinstance(numbers, LoihiEngine):
-        return EngineTags(plastic, passings, training, numbers)
-    return FloatTags(plastic, passings, training)
+        return EngineTags(plastic, projections, training, numbers)
+    return FloatTags(plastic, projections, training)

@@ -1,4 +1,4 @@
-"""The step of `neuro_eqprop.spiking.ir`, in NumPy: slow, short, and the reference for all tests."""
+"""The step of `neuro_eqprop.spiking.ir` in NumPy, the reference for all other backends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from neuro_eqprop.traces import Record, Recording, Sink
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """All samples in parallel, in float64, or in int64 if the network is in fixed point."""
+    """Reference backend: all samples in parallel, in float64, or in int64 for fixed point."""
 
     name: str = BACKEND.name
     support: Support = BACKEND.support
@@ -100,7 +100,7 @@ class Reference:
 
 
 def signal(state: FloatState, variable: str) -> Array:
-    """The recorded variable of that name."""
+    """The variable of that name, as it is recorded."""
     return {"voltage": state.v, "drive": state.drive, "state": state.x}[variable]
 
 

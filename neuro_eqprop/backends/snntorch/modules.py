@@ -1,6 +1,7 @@
-"""The step of `neuro_eqprop.spiking.ir` as torch modules, the spiking ones with snnTorch's `Leaky`.
+"""The step of `neuro_eqprop.spiking.ir` as torch modules.
 
-snnTorch has no sigma-delta neuron, so a graded population is a small module of our own.
+Spiking populations use snnTorch's `Leaky`. snnTorch has no sigma-delta neuron, so a graded
+population is a module of this package.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ from neuro_eqprop.spiking.synapses import (
 
 
 def tensor(array: Array) -> Tensor:
-    """A copy in float64."""
+    """A float64 tensor with a copy of the array."""
     return torch.tensor(np.ascontiguousarray(array), dtype=torch.float64)
 
 
 def activate(activation: Activation, u: Tensor) -> Tensor:
-    """rho(u); tanh by our own function, whose bits are the same everywhere."""
+    """rho(u); tanh is that of this package, which is bit-identical on all backends."""
     if activation.curve is ActivationKind.TANH:
         return torch.from_numpy(tanh(u.numpy()))
     return u.clamp(activation.low, activation.high)
 
 
 def leaky(neuron: Spiking) -> nn.Module:
-    """snnTorch's neuron. It fires strictly above its threshold: it gets the number below ours."""
+    """snnTorch's `Leaky`; it fires strictly above its threshold, set to the next float below."""
     below = np.nextafter(neuron.threshold, -np.inf)
     module: nn.Module = snntorch.Leaky(
         beta=torch.tensor(1 - neuron.voltage_decay, dtype=torch.float64),
@@ -54,15 +55,15 @@ def leaky(neuron: Spiking) -> nn.Module:
         surrogate_disable=True,
         reset_mechanism="none",
     )
-    # snnTorch keeps every neuron ever made in a list of the class.
+    # snnTorch keeps a reference to every neuron in a class attribute, which would leak memory.
     snntorch.SpikingNeuron.instances.remove(module)
     return module
 
 
 class SpikingLayer(nn.Module):
-    """A spiking population: snnTorch integrates and fires, we reset and limit.
+    """A spiking population: snnTorch's `Leaky` with the reset and the limits of the neuron.
 
-    (snnTorch's own reset comes one step late, and again while the voltage stays above threshold.)
+    snnTorch's own reset acts one step late, and again while the voltage stays above threshold.
     """
 
     def __init__(self, neuron: Spiking, samples: int, size: int) -> None:
@@ -107,7 +108,7 @@ class GradedLayer(nn.Module):
 
 
 def torch_synapses(synapses: Synapses) -> Callable[[Tensor], Tensor]:
-    """W x for each row of x, as torch computes it best."""
+    """A function x -> W x for each row of x, with the torch operation for these synapses."""
     if isinstance(synapses, DiagonalSynapses):
         diagonal = tensor(synapses.diagonal)
         return lambda x: x * diagonal
@@ -125,7 +126,7 @@ def torch_synapses(synapses: Synapses) -> Callable[[Tensor], Tensor]:
 
 
 def torch_convolution(synapses: ConvolutionSynapses) -> Callable[[Tensor], Tensor]:
-    """`conv2d` after sums over squares, or `conv_transpose2d` before copies to squares."""
+    """Sum pooling and `conv2d`, or `conv_transpose2d` and the transpose of the pooling."""
     kernel, pool, margin = tensor(synapses.kernel), synapses.pool, synapses.padding
     _, high, wide = synapses.pooled
     ends = (slice(margin, margin + high), slice(margin, margin + wide))
@@ -150,11 +151,11 @@ def torch_convolution(synapses: ConvolutionSynapses) -> Callable[[Tensor], Tenso
 
 
 Layer: TypeAlias = SpikingLayer | GradedLayer
-"""Both have `drive`, `message`, and `held`, the mean of which is the firing."""
+"""Both have `drive`, `message` and `held`; the mean of `held` is the firing."""
 
 
 class Net(nn.Module):
-    """A whole network at rest, for all samples side by side."""
+    """A network at rest, with all samples as the batch."""
 
     def __init__(self, network: SpikingNetwork, stimulus: Stimulus) -> None:
         super().__init__()

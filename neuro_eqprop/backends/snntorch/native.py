@@ -1,8 +1,8 @@
-"""A spiking network as a torch module with trainable weights, made of snnTorch's surrogates.
+"""A spiking network as a torch module with trainable weights and snnTorch's surrogate gradients.
 
 The module runs the step of `neuro_eqprop.spiking.ir` and sends the same spikes and messages as the
-backends do. Backward, gradients pass through time: a spike has the slope of a surrogate function
-(Neftci, Mostafa & Zenke 2019), and the rounding of weights and graded messages has slope one
+backends do. The backward pass is backpropagation through time. A spike has the slope of a surrogate
+function (Neftci, Mostafa & Zenke 2019); the rounding of weights and graded messages has slope one
 (straight-through estimator; Bengio, Léonard & Courville 2013).
 
 The parameters are those of the rate network: a connection that acts in both directions keeps one
@@ -178,7 +178,7 @@ class SpikingModule(nn.Module):
             current = ops.zeros((len(x), *layer.shape))
             for c in self.network.connections:
                 if c.target == layer.name and self.network[c.source].role is Role.INPUT:
-                    # The host computes this current: in floating point it rounds the sum alone.
+                    # The host computes this current; in floating point only the sum is rounded.
                     weight = self.values[c.name] if self.bits is None else weights[c.name]
                     current = current + c.operator.forward(ops, weight, x, ops.zeros((1,)))
             found[layer.name] = weights[layer.name] + round_through(current, self.coding.grid)
@@ -210,20 +210,20 @@ class SpikingModule(nn.Module):
         """Sum of weight times message over the connections into a layer."""
         layer = self.network[name]
         total = ops.zeros((len(state[name].message), *layer.shape))
-        for way in self.network.incoming[name]:
-            if not sends_back(self.network, way):
+        for edge in self.network.incoming[name]:
+            if not sends_back(self.network, edge):
                 continue
-            operator, weight = way.connection.operator, weights[way.connection.name]
-            message = state[way.source].message
-            if way.back is None:
+            operator, weight = edge.connection.operator, weights[edge.connection.name]
+            message = state[edge.source].message
+            if edge.back is None:
                 total = operator.forward(ops, weight, message, total)
             else:
                 back = (
                     weight
-                    if way.back == 1.0
-                    else round_through(way.back * weight, self.coding.grid)
+                    if edge.back == 1.0
+                    else round_through(edge.back * weight, self.coding.grid)
                 )
-                total = operator.backward(ops, back, message, total, gain=1.0, shape=way.shape)
+                total = operator.backward(ops, back, message, total, gain=1.0, shape=edge.shape)
         return torch.as_tensor(total)
 
     def advance(
@@ -240,7 +240,7 @@ class SpikingModule(nn.Module):
             return drive, LayerState(memory, rate, before.sent + message, message)
         drive = arriving + outside
         voltage = before.memory + drive
-        # snnTorch fires strictly above zero; the description fires at the threshold too.
+        # snnTorch's surrogates fire strictly above zero; `ir` also fires at the threshold.
         below = float(np.nextafter(cell.threshold, -np.inf))
         spike = self.fire(voltage - below).to(voltage.dtype)
         voltage = (voltage - cell.threshold * spike).clamp(cell.floor, cell.ceiling)
@@ -257,7 +257,7 @@ class StraightThrough(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: object, *slope: Tensor) -> tuple[Tensor, None]:
-        """Slope one."""
+        """The gradient of `values`: slope one."""
         return slope[0], None
 
 
@@ -271,14 +271,14 @@ def round_through(values: Tensor, grid: float) -> Tensor:
     return straight_through(values, torch.round(values.detach() / grid) * grid)
 
 
-def sends_back(network: Network, way: DirectedEdge) -> bool:
-    """Whether the edge carries spikes: an output with cross-entropy only reads."""
-    reads = network.cost is Cost.CROSS_ENTROPY and way.source == network.output.name
-    return way.back is None or not reads
+def sends_back(network: Network, edge: DirectedEdge) -> bool:
+    """Whether an edge carries messages; an output with cross-entropy has no feedback."""
+    reads = network.cost is Cost.CROSS_ENTROPY and edge.source == network.output.name
+    return edge.back is None or not reads
 
 
 def check_support(network: Network, coding: Coding) -> None:
-    """Refuse a network or code that the module does not run."""
+    """Raise LoweringError for a network or code that the module does not support."""
     if coding.code not in (RATE, GRADED):
         raise LoweringError(
             f"code {coding.code.name!r} has no torch module; use code 'rate' or 'graded'"
@@ -303,7 +303,7 @@ def from_snntorch(module: SpikingModule) -> Model:
     Returns
     -------
     Model
-        It evaluates, is saved and becomes spikes like any other.
+        It can be evaluated, saved and translated to spikes like any other model.
 
     Examples
     --------

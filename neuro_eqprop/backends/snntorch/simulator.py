@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import BackendError, Result, Support, nothing
+from neuro_eqprop.backends.base import BackendError, Result, Support, concatenate, nothing
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.backends.snntorch import BACKEND
 from neuro_eqprop.deadlines import check as check_deadline
@@ -25,10 +25,10 @@ BATCH = 1024
 
 @dataclass(frozen=True, slots=True)
 class SnnTorch:
-    """Samples as batches of a torch module; nothing is kept for gradients.
+    """snnTorch backend: samples as batches of a torch module, without gradients.
 
-    Spiking populations are snnTorch's `Leaky`. snnTorch has no sigma-delta neuron: graded
-    populations are a torch module of our own beside it.
+    Spiking populations are snnTorch's `Leaky`; graded ones, which snnTorch lacks, are a torch
+    module of this package.
     """
 
     name: str = BACKEND.name
@@ -65,7 +65,7 @@ class SnnTorch:
                 parts.append(stack([run_phase(net, phase, log) for phase in schedule]))
             for k, recording in enumerate(log.recordings(part.samples)):
                 sink.sample(start + k, recording)
-        return joined(parts) if parts else nothing(network, schedule)
+        return concatenate(parts) if parts else nothing(network, schedule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ class Log:
 
     @classmethod
     def of(cls, record: Record) -> Log:
-        """An empty log of the record."""
+        """An empty log for a record."""
         return cls({name: [] for name in record.spikes}, {key: [] for key in record.signals})
 
-    def note(self, net: Net) -> None:
+    def record_step(self, net: Net) -> None:
         """Record the last step of the net."""
         for name, steps in self.spikes.items():
             steps.append(net.populations[name].message.numpy())
@@ -100,7 +100,7 @@ class Log:
 
 
 def run_phase(net: Net, phase: Phase, log: Log) -> Result:
-    """Run a phase and measure it: arrays (samples, units)."""
+    """Run a phase; return its counts and means as arrays (samples, units)."""
     messages: dict[str, Ints] = {}
     firing: dict[str, Array] = {}
     drive: dict[str, Array] = {}
@@ -111,7 +111,7 @@ def run_phase(net: Net, phase: Phase, log: Log) -> Result:
     for tick in range(phase.steps):
         check_deadline()
         net(phase.beta)
-        log.note(net)
+        log.record_step(net)
         for name, layer in net.populations.items():
             messages[name] += layer.message.numpy() != 0
             if tick >= phase.steps - phase.window:
@@ -130,14 +130,4 @@ def stack(phases: list[Result]) -> Result:
         {name: np.stack([p.messages[name] for p in phases], axis=1) for name in names},
         {name: np.stack([p.firing[name] for p in phases], axis=1) for name in names},
         {name: np.stack([p.drive[name] for p in phases], axis=1) for name in names},
-    )
-
-
-def joined(parts: list[Result]) -> Result:
-    """The results of all batches, concatenated."""
-    names = parts[0].messages
-    return Result(
-        {name: np.concatenate([p.messages[name] for p in parts]) for name in names},
-        {name: np.concatenate([p.firing[name] for p in parts]) for name in names},
-        {name: np.concatenate([p.drive[name] for p in parts]) for name in names},
     )

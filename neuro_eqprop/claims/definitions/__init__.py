@@ -1,4 +1,4 @@
-"""Claim definitions, one file each, named as in the research notes."""
+"""The claims of the research notes, one module each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ IDS = (
 
 
 def claim(name: str) -> Claim:
-    """The claim with that name."""
+    """The claim with that identifier."""
     if name not in IDS:
         raise UnknownNameError("claim", name, IDS)
     found = import_module(f"{__name__}.{name.replace('-', '_')}").CLAIM
@@ -51,7 +51,7 @@ def claim(name: str) -> Claim:
 
 
 def claims(chosen: Sequence[str] = ()) -> tuple[Claim, ...]:
-    """The claims with those names, or all, in the order of the notes."""
+    """The chosen claims, or all if none is chosen, in the order of the notes."""
     for name in chosen:
         claim(name)
     return tuple(claim(name) for name in IDS if name in chosen or not chosen)

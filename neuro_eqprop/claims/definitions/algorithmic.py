@@ -1,11 +1,18 @@
-"""Whether iterations track the structure of algorithmic tasks."""
+"""Whether settling steps grow with the length of algorithmic problems."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, sample_counts, series
+from neuro_eqprop.claims.cell_builders import (
+    LOOPED,
+    curve,
+    meanings,
+    over_seeds,
+    sample_counts,
+    series,
+)
 from neuro_eqprop.claims.charts import Chart
 from neuro_eqprop.claims.claim import (
     Budget,
@@ -17,7 +24,6 @@ from neuro_eqprop.claims.claim import (
     all_of,
     cell_names,
     column,
-    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, student
@@ -30,7 +36,7 @@ TASKS = ("parity", "addition", "copying", "sorting")
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Each task."""
+    """The looped network on each task."""
     size = SIZES[budget]
     made: list[Cell] = []
     for name in TASKS:
@@ -40,21 +46,14 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def curve(results: CellResults, name: str, key: str) -> list[Interval]:
-    """The mean over seeds of a number for each length."""
-    found = values_by_seed(results, name)
-    runs = [found[seed][key] for seed in sorted(found)]
-    return [student([run[place] for run in runs]) for place in range(len(runs[0]))]
-
-
 def correlation(values: list[float]) -> Interval:
-    """The mean correlation; no interval reaches beyond one."""
+    """The mean correlation, with its interval clipped to [-1, 1]."""
     found = student(values)
     return replace(found, low=max(found.low, -1.0), high=min(found.high, 1.0))
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The rank correlation against the threshold."""
+    """The rank correlation of settling steps and length, for every task."""
     found = {name: correlation(column(results, name, "rho")) for name in cell_names(results)}
     summaries = []
     for name, rho in found.items():
@@ -69,9 +68,9 @@ def verdict_from(results: CellResults) -> Verdict:
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
-    """Accuracy and settle steps against length."""
+    """Accuracy and settling steps against length."""
     made = []
-    for key, label in (("accuracy", "test accuracy"), ("steps", "sweeps to rest")):
+    for key, label in (("accuracy", "test accuracy"), ("steps", "sweeps to equilibrium")):
         lines = []
         for name in cell_names(results):
             lengths = [each.value for each in curve(results, name, "lengths")]
@@ -90,20 +89,20 @@ CLAIM = Claim(
     method=(
         "The looped network (128 tanh units, bound 0.95, cross-entropy, learning rate 0.01) is "
         "trained on {images} sequences of each task at each of the lengths {lengths}, {epochs} "
-        "epochs, {seeds} seeds; rank correlation of the sweeps to rest (1e-4) with the length "
-        "over {tests} test sequences of each."
+        "epochs, {seeds} seeds; rank correlation of the sweeps to equilibrium (1e-4) with "
+        "the length, over {tests} test sequences of each."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "Settle steps are a measure of how long a problem is.",
-        "Settle steps do not show how long a problem is; do not present them as thinking time.",
+        "The number of settle steps measures the length of a problem.",
+        "Settle steps do not measure problem length; do not present them as thinking time.",
     ),
     chart=chart,
     shown={
         "rho of steps and length": "rho",
-        "of right answers": "rho_right",
+        "of correct samples": "rho_right",
         **{
             f"{key}, length {length}": f"{key}[{place}]"
             for key in ("accuracy", "steps")

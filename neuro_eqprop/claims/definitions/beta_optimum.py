@@ -54,7 +54,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """Accuracy at 0.22 less the mean accuracy at all other betas, paired by seed."""
+    """Accuracy at beta 0.22 minus the mean accuracy at all other betas, paired by seed."""
     by = {name: column(results, name, "test_accuracy") for name in cell_names(results)}
     others = [values for name, values in by.items() if float(name) != BEST]
     mean = [float(value) for value in np.mean(others, axis=0)]
@@ -62,7 +62,7 @@ def verdict_from(results: CellResults) -> Verdict:
     means = {name: float(np.mean(values)) for name, values in by.items()}
     top, low = (pick(means, key=lambda name: means[name]) for pick in (max, min))
     note = (
-        f"0.22 lies {points(gap)} from the mean of the others; the best mean is at {top} "
+        f"Accuracy at 0.22 minus the mean of the others: {points(gap)}; the best mean is at {top} "
         f"({100 * means[top]:.2f} %), the worst at {low} ({100 * means[low]:.2f} %)."
     )
     return verdict(above(gap, GAIN), gap, note, effect=hedges_g(by[str(BEST)], mean))
@@ -84,7 +84,7 @@ CLAIM = Claim(
     method=(
         "The looped network (128 tanh units, bound 0.95, cross-entropy) on {images} MNIST images, "
         "{epochs} epochs, centered nudging, betas {betas}, {tests} test images, {seeds} seeds; "
-        "beta is per sample (the notes' multiplied a batch mean: theirs was 128 times weaker)."
+        "beta is per sample (in the notes it multiplied a batch mean, 128 times weaker)."
     ),
     sizes=SIZES,
     cells=cells,
@@ -94,9 +94,9 @@ CLAIM = Claim(
         "Do not tune beta finely: with settled states and centered nudging accuracy is flat.",
     ),
     conflict=(
-        "002 has 0.25 as the best and below 0.23 a collapse, 003 later 0.22 and no collapse down "
-        "to 0.20. Of these only the last half holds: no beta between 0.05 and 0.5 collapses, and "
-        "none is best."
+        "002 reports 0.25 as the best and a collapse below 0.23; 003 later 0.22, and no collapse "
+        "down to 0.20. Only the last part holds: no beta between 0.05 and 0.5 collapses, and none "
+        "is best."
     ),
     chart=chart,
 )

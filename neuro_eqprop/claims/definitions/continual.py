@@ -29,24 +29,23 @@ SIZES = {
     Budget.FULL: {"seeds": 5, "images": 6000, "tests": 3000, "epochs": 3},
 }
 
-
-TRIED = {"cost": "cross_entropy", "learning_rate": 0.003}
-"""For both rules."""
+SHARED = {"cost": "cross_entropy", "learning_rate": 0.003}
+"""Settings of both rules."""
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Both rules."""
+    """EqProp and backpropagation."""
     size = SIZES[budget]
     made: list[Cell] = []
     for rule in RULES:
         arguments = {**sample_counts(size, "mnist"), "rule": rule}
-        arguments["study"] = {**LAYERED, **TRIED, "epochs": size["epochs"]}
+        arguments["study"] = {**LAYERED, **SHARED, "epochs": size["epochs"]}
         made += over_seeds(rule, "continual", arguments, size["seeds"])
     return tuple(made)
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """How much of the first task is lost."""
+    """The accuracy lost on the first task by EqProp."""
     ours, theirs = (column(results, rule, "lost") for rule in RULES)
     ours_lost = student(ours)
     note = (
@@ -57,7 +56,7 @@ def verdict_from(results: CellResults) -> Verdict:
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
-    """Accuracy on the first task before and after."""
+    """Accuracy on the first task before and after the second, and on the second."""
     lines = tuple(
         bars(when, results, RULES, when, list(RULES)) for when in ("before", "after", "second")
     )
@@ -72,16 +71,16 @@ CLAIM = Claim(
     threshold="less than 10 points of accuracy lost on the first task",
     method=(
         "The layered network 784-256-10 learns the MNIST classes 0 to 4 of {images} images for "
-        "{epochs} epochs, then 5 to 9 as long, with one output layer for all, cross-entropy, Adam, "
-        "learning rate 0.003; accuracy on the first before and after, {tests} test images, {seeds} "
-        "seeds; a feed-forward network of the same shape by backpropagation likewise."
+        "{epochs} epochs, then 5 to 9 for as many, with one output layer for all, cross-entropy, "
+        "Adam, learning rate 0.003; accuracy on the first before and after, {tests} test images, "
+        "{seeds} seeds; a feed-forward network of the same shape by backpropagation likewise."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "Tasks can be learnt one after the other.",
-        "Being local does not protect: replay old samples or protect weights, as with "
+        "Tasks can be learned one after the other.",
+        "Local updates do not prevent forgetting: replay old samples or protect weights, as with "
         "backpropagation.",
     ),
     chart=chart,

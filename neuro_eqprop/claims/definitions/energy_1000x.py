@@ -51,13 +51,13 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def rows(results: CellResults) -> Iterator[Json]:
-    """The rows of all seeds."""
+    """The rows of the results of all seeds."""
     for values in values_by_seed(results, "layered").values():
         yield from values["rows"]
 
 
 def ratio(results: CellResults, chip: str, batch: int, side: str) -> Interval | None:
-    """The GPU's joules over the chip's: the median of seeds' values, the widest range."""
+    """Joules of the GPU over those of the chip: median over seeds, with the widest range."""
     found = [
         row[side]
         for row in rows(results)
@@ -71,7 +71,7 @@ def ratio(results: CellResults, chip: str, batch: int, side: str) -> Interval | 
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """On Loihi, with static power, at both batch sizes, the host's work not even counted."""
+    """The ratio on Loihi with static power, at both batch sizes, without the work of the host."""
     found = {batch: ratio(results, "loihi1", batch, "total") for batch in (1, 64)}
     one, many = found[1], found[64]
     if one is None or many is None:
@@ -79,14 +79,14 @@ def verdict_from(results: CellResults) -> Verdict:
     hosted = ratio(results, "loihi1", 64, "hosted")
     note = (
         f"With static power a GPU uses {one} times the joules of Loihi at a batch of 1 and {many} "
-        "at 64 (ranges of the estimate), the input worked out on a host for free"
+        "at 64 (ranges of the estimate), with the input current computed by a host at no cost"
     )
-    note += f"; with the host's work at the GPU's price {hosted} at 64." if hosted else "."
+    note += f"; with the work of the host at the cost of the GPU {hosted} at 64." if hosted else "."
     return verdict(all_of([above(one, 1000.0), above(many, 1000.0)]), many, note)
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
-    """The ratios by batch and account."""
+    """The ratios by batch size and by the terms that are counted."""
     lines = []
     for batch in (1, 64):
         parts = [ratio(results, "loihi1", batch, side) for side in SIDES]
@@ -104,18 +104,18 @@ CLAIM = Claim(
     threshold="GPU over Loihi above 1000 with static power, at a batch of 1 and at one of 64",
     method=(
         "A network 784-256-10 trained on {images} MNIST images for {epochs} epochs, as rate-coded "
-        "spikes of 32 steps on the emulator, events of {samples} samples counted and priced by "
-        "the profile of Loihi 1 with its static power; the same dense pass on a measured Quadro "
-        "K4000 with its idle power for the time of an inference. {seeds} seed(s); the interval is "
-        "the range of the estimate's constants."
+        "spikes of 32 steps on the emulator; the events of {samples} samples are counted and "
+        "converted to joules by the profile of Loihi 1, with its static power; the same dense "
+        "pass on a measured Quadro K4000 with its idle power for the time of an inference. "
+        "{seeds} seed(s); the interval is the range of the estimate's constants."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "Three orders of magnitude can be claimed, also against a GPU that is kept busy.",
-        "State batch size and boundary: against a GPU fed one sample at a time the gain is large, "
-        "against one that is kept busy one or two orders, and less where a host feeds the chip.",
+        "Three orders of magnitude can be claimed, also against a fully used GPU.",
+        "State the batch size and what is counted: the gain is large against a GPU at batch 1, one "
+        "or two orders of magnitude against a fully used GPU, and less with the work of the host.",
     ),
     chart=chart,
 )

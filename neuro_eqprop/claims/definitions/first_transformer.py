@@ -1,4 +1,4 @@
-"""Whether a transformer was trained by EqProp before: a question to the literature."""
+"""Whether a transformer was trained by EqProp before, decided by the literature."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from neuro_eqprop.claims.claim import Budget, Cell, CellResults, Claim, Finding,
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """None: it cannot be decided by running anything."""
+    """No cells: no experiment can decide the claim."""
     return ()
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """By literature."""
+    """Refuted by earlier publications."""
     return Verdict(
         Finding.REFUTED,
-        "By literature, not by a run: Bal and Sengupta (2023) trained modern-Hopfield "
+        "By the literature, not by an experiment: Bal and Sengupta (2023) trained modern-Hopfield "
         "attention by EqProp on text, and Hoier, Kerjan and Scellier (Convergent Energy "
         "Transformer, 2026) an energy transformer with log-sum-exp attention by centered EqProp.",
     )

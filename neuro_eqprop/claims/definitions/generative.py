@@ -36,7 +36,7 @@ NOISE = {"deviation": 0.4, "variance": 0.05}
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Both autoencoders on the digits; beside them the variational one by BPTT."""
+    """Both autoencoders on the digits; for comparison the variational one by BPTT."""
     size = SIZES[budget]
     counts = sample_counts(size, "digits")
     plain = {**counts, "study": {**STUDY, "epochs": size["epochs"]}}
@@ -48,7 +48,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """Whether latents that are drawn carry the digits, and the bound pays for them."""
+    """Reconstruction error through random latents, and the gain of the evidence lower bound."""
     plain = student(column(results, "autoencoder", "error"))
     found = student(column(results, "variational", "error"))
     bounds = column(results, "variational", "bound")
@@ -62,10 +62,10 @@ def verdict_from(results: CellResults) -> Verdict:
         f"Through a random draw of its latents, the variational autoencoder leaves {found} of the "
         f"variance of test digits (a plain one with 32 units {plain}). Its bound on their log "
         f"likelihood is {gain} nats above that of a Gaussian around the mean digit, and {twin} "
-        f"from that of the same network by BPTT. Digits drawn from the prior lie "
-        f"{distances['distance']:.2f} from the nearest test digit and back, training digits "
-        f"{distances['distance_of_digits']:.2f}, pixels drawn independently "
-        f"{distances['distance_of_pixels']:.2f}."
+        f"from that of the same network by BPTT. The mean nearest-neighbour distance to "
+        f"test digits is {distances['distance']:.2f} for digits drawn from the prior, "
+        f"{distances['distance_of_digits']:.2f} for training digits and "
+        f"{distances['distance_of_pixels']:.2f} for independent pixels."
     )
     return verdict(all_of([below(found, 0.5), above(gain, 0.0)]), found, note)
 
@@ -85,15 +85,15 @@ CLAIM = Claim(
         "that EqProp needs no rule for the draw; output units with the target zero make the prior "
         "a part of the cost. Squared error of reconstructed test digits over that of the mean "
         "digit, the evidence lower bound, and distances of digits drawn from the prior. Two "
-        "settings of the noise were tried on the same test digits before, with one seed. Beside it "
-        "the same network by BPTT, and the autoencoder 64-32-64 without draws ({epochs} epochs, "
-        "{seeds} seeds)."
+        "settings of the noise were tried on the same test digits before, with one seed. For "
+        "comparison the same network by BPTT, and the autoencoder 64-32-64 without draws "
+        "({epochs} epochs, {seeds} seeds)."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "EqProp trains through random draws as it trains through any input; the deviation of the "
+        "EqProp trains through random draws as through any other input; the deviation of the "
         "posterior is constant here, not learned.",
         "EqProp did not train a variational autoencoder here.",
     ),

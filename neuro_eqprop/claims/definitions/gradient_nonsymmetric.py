@@ -1,4 +1,4 @@
-"""EqProp's update against the true gradient, for weights that are not symmetric."""
+"""The EqProp update against the true gradient, for weights that are not symmetric."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neuro_eqprop.claims.claim import (
     Verdict,
     below,
     cell_names,
-    values_by_seed,
+    values_of,
     verdict,
 )
 from neuro_eqprop.claims.definitions.gradient_symmetric import BETAS, NUDGINGS, SIZES, at, shown
@@ -20,7 +20,7 @@ from neuro_eqprop.claims.statistics import student
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """The plain rule on a free loop; the corrected rules beside it."""
+    """The plain rule on a loop that is not symmetric; for comparison the corrected rules."""
     size = SIZES[budget]
     made: list[Cell] = []
     for nudging in NUDGINGS:
@@ -42,7 +42,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The plain rule at its best nudging, at the smallest beta."""
+    """The cosine of the plain rule with the better nudging, at the smallest beta."""
     plain = [name for name in cell_names(results) if name.startswith("plain")]
     best = max((at(results, name, -1) for name in plain), key=lambda each: each.high)
     others = [name for name in cell_names(results) if name not in plain and "attention" not in name]
@@ -61,8 +61,7 @@ def verdict_from(results: CellResults) -> Verdict:
 
 def memory(results: CellResults, name: str) -> list[float]:
     """The cosine of the weights from tokens to their memory, by seed."""
-    found = values_by_seed(results, name)
-    return [found[seed]["by_parameter"]["tokens->memory"] for seed in sorted(found)]
+    return [values["by_parameter"]["tokens->memory"] for values in values_of(results, name)]
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
@@ -91,12 +90,12 @@ CLAIM = Claim(
     source="003: cosine 0.4166 at beta 0.01",
     threshold="cosine with the true gradient below 0.99 at beta 0.001",
     method=(
-        "A looped network of {hidden} tanh units whose loop is any matrix and whose way back from "
-        "the output has separate weights, all at a spectral norm of 0.6, {samples} digits, "
+        "A looped network of {hidden} tanh units with an arbitrary loop matrix and separate "
+        "feedback weights from the output, all at a spectral norm of 0.6, {samples} digits, "
         "float64, settled to 1e-13, {seeds} seeds; otherwise as gradient-symmetric. Rule "
         "asymmetric corrects the nudged phases by the transposed loop, rule vector-field does "
-        "not. Beside it transformers whose memory has separate feedback weights; their attention "
-        "is an energy by construction, so that only the plain rule is defined for them."
+        "not. For comparison transformers whose memory has separate feedback weights; their "
+        "attention is an energy by construction, so that only the plain rule is defined for them."
     ),
     sizes=SIZES,
     cells=cells,
@@ -107,9 +106,9 @@ CLAIM = Claim(
         "The plain rule may be used with any weights.",
     ),
     conflict=(
-        "003 finds no gradient without symmetry, yet trains to 92.7 % so and calls symmetry not "
-        "needed. Both can be: the read-out has an exact rule whatever lies below it, and features "
-        "that are trained badly can still be read. As a gradient, only the corrected rule will do."
+        "003 finds no gradient without symmetry, yet reaches 92.7 % without it and calls symmetry "
+        "unnecessary. Both are possible: the update of the read-out is exact whatever the layers "
+        "below, and it can learn from poor features. Only the corrected rule follows the gradient."
     ),
     chart=chart,
     shown=shown(),

@@ -1,4 +1,4 @@
-"""EqProp's update against the true gradient, for symmetric weights."""
+"""The EqProp update against the true gradient, for symmetric weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neuro_eqprop.claims.claim import (
     Verdict,
     above,
     cell_names,
-    values_by_seed,
+    values_of,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, student
@@ -36,12 +36,12 @@ NUDGINGS = ("centered", "positive")
 
 
 def shown() -> dict[str, str]:
-    """The columns of the table: cosines at some betas."""
+    """The columns of the table: the cosine at each beta."""
     return {f"cosine, beta {beta:g}": f"cosine[{place}]" for place, beta in enumerate(BETAS)}
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Two symmetric networks and two attentions, one-sided and centered."""
+    """Two networks and two transformers, with one-sided and centered nudging."""
     size = SIZES[budget]
     made: list[Cell] = []
     for model, label in MODELS.items():
@@ -56,13 +56,12 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def at(results: CellResults, name: str, place: int) -> Interval:
-    """The cosine at one beta, over seeds."""
-    found = values_by_seed(results, name)
-    return student([found[seed]["cosine"][place] for seed in sorted(found)])
+    """The cosine at the beta `BETAS[place]`, over seeds."""
+    return student([values["cosine"][place] for values in values_of(results, name)])
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The worst of the networks at the smallest beta."""
+    """The smallest cosine over networks and nudgings, at the smallest beta."""
     worst = min((at(results, name, -1) for name in cell_names(results)), key=lambda each: each.low)
     largest = {name: at(results, name, BETAS.index(0.22)).value for name in cell_names(results)}
     values = ", ".join(f"{name} {value:.5f}" for name, value in largest.items())
@@ -93,19 +92,19 @@ CLAIM = Claim(
     source="003: cosine 0.9972 at beta 0.001",
     threshold="cosine with the true gradient above 0.99 at beta 0.001, for every network",
     method=(
-        "A layered and a looped network of {hidden} tanh units with a straight output, and energy "
-        "transformers with linear and with softmax attention (four tokens of a fourth as many "
-        "units), weights that close a loop at a spectral norm of 0.6, attention twice as strong "
-        "as at the start of a training, {samples} digits, float64, settled to 1e-13, "
-        "{seeds} seeds. The truth is implicit differentiation at the free equilibrium; the cosine "
-        "is over all parameters at once."
+        "A layered and a looped network of {hidden} tanh units with a linear output, and energy "
+        "transformers with linear and with softmax attention (four tokens of a quarter as many "
+        "units), recurrent weights at a spectral norm of 0.6, attention twice as strong as at the "
+        "start of training, {samples} digits, float64, settled to 1e-13, {seeds} seeds. The "
+        "reference is implicit differentiation at the free equilibrium; the cosine is over all "
+        "parameters at once."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
         "With symmetric weights, a settled state and a small beta, EqProp can replace "
-        "backpropagation as a gradient; nudge on both sides and beta may be large.",
+        "backpropagation as a gradient; with centered nudging beta may be large.",
         "The update is not a gradient even in the best case; check the energy and the settling.",
     ),
     chart=chart,

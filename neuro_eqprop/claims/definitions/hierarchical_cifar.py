@@ -36,12 +36,12 @@ DENSE: dict[str, Any] = {
     **{"beta": 0.22, "learning_rate": 0.0005, "batch": 64, "free_steps": 15, "nudged_steps": 6},
     **{"normalise": True},
 }
-"""The same states without convolutions. On raw pixels, or at four times the rate, it stays at
-chance."""
+"""The multi-scale network without convolutions. On raw pixels, or at four times this learning rate,
+it stays at chance."""
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """The pyramid by EqProp; beside it by backprop, and the dense multi-scale network."""
+    """The pyramid by EqProp; for comparison by backprop, and the dense multi-scale network."""
     size = SIZES[budget]
     counts, epochs = sample_counts(size, "cifar10"), {"epochs": size["epochs"]}
     made = over_seeds("pyramid", "accuracy", {**counts, "study": STUDY | epochs}, size["seeds"])
@@ -52,7 +52,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The test accuracy of the pyramid against the threshold."""
+    """The test accuracy of the pyramid."""
     found = student(column(results, "pyramid", "test_accuracy"))
     twin = beside(results, "pyramid, backprop", "by backprop")
     dense = beside(results, "dense", "without convolutions")
@@ -68,14 +68,15 @@ CLAIM = Claim(
     method=(
         "The convolutional pyramid (32, 64 and 128 channels at three scales, each coupled to the "
         "next, all read out) on {images} CIFAR-10 images, {epochs} epochs, {seeds} seeds, where "
-        "the data is present; beside it the same by backprop, and the dense multi-scale network "
-        "(512, 256 and 128 units) on {dense_images} images. The cells name the copy of the images."
+        "the data is present; for comparison the same by backprop, and the dense multi-scale "
+        "network (512, 256 and 128 units) on {dense_images} images. The results name the version "
+        "of the data."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "Natural images are in reach.",
-        "Natural images need another network.",
+        "EqProp can be trained on natural images.",
+        "Natural images need another architecture.",
     ),
 )

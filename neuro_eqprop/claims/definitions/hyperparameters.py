@@ -34,12 +34,12 @@ SIZES = {
     Budget.SMALL: {"seeds": 2, "images": 420, "held": 100, "tests": 300, "epochs": 3},
     Budget.FULL: {"seeds": 8, "images": 1400, "held": 500, "tests": 1000, "epochs": 3},
 }
-Place: TypeAlias = tuple[float, float, float]
-"""Damping, beta, learning rate."""
+Setting: TypeAlias = tuple[float, float, float]
+"""(damping, beta, learning rate)."""
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """A cell for each damping and seed, with nine settings each."""
+    """A cell for each damping and seed, with nine pairs of beta and learning rate."""
     size = SIZES[budget]
     made: list[Cell] = []
     for damping in (0.5, 0.8, 1.0):
@@ -53,9 +53,9 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def table(results: CellResults, key: str) -> dict[Place, list[float]]:
-    """A number by damping, beta and learning rate, for each seed."""
-    found: dict[Place, list[float]] = {}
+def table(results: CellResults, key: str) -> dict[Setting, list[float]]:
+    """One number of each setting, by seed."""
+    found: dict[Setting, list[float]] = {}
     for name in cell_names(results):
         by_seed = values_by_seed(results, name)
         for seed in sorted(by_seed):
@@ -66,7 +66,7 @@ def table(results: CellResults, key: str) -> dict[Place, list[float]]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The notes' setting against that one of the others which held-out samples prefer."""
+    """The setting of the notes against the best other one, chosen on held-out samples."""
     held, found = (table(results, key) for key in ("held_out", "test_accuracy"))
     others = [place for place in found if place != BEST]
     top = max(others, key=lambda place: float(np.mean(held[place])))
@@ -74,17 +74,17 @@ def verdict_from(results: CellResults) -> Verdict:
     ranked = sorted(held, key=lambda place: -float(np.mean(held[place])))
     spans = [span(found, k) for k in range(len(BEST))]
     note = (
-        f"Held-out samples make it number {ranked.index(BEST) + 1} of {len(ranked)}; on test "
-        f"samples it lies {points(gap)} from the other one they prefer (damping {top[0]}, beta "
+        f"On held-out samples it ranks {ranked.index(BEST) + 1} of {len(ranked)}; on test samples "
+        f"it differs by {points(gap)} from the best other setting (damping {top[0]}, beta "
         f"{top[1]}, rate {top[2]}: {100 * float(np.mean(found[top])):.2f} %). Averaged over the "
-        f"rest, damping moves accuracy by {spans[0]:.1f} points, beta by {spans[1]:.1f}, the "
+        f"rest, damping changes accuracy by {spans[0]:.1f} points, beta by {spans[1]:.1f}, the "
         f"learning rate by {spans[2]:.1f}."
     )
     return verdict(above(gap, 0.0), gap, note, effect=hedges_g(found[BEST], found[top]))
 
 
-def span(found: Mapping[Place, list[float]], part: int) -> float:
-    """From the worst to the best value of one setting, in points, averaged over the others."""
+def span(found: Mapping[Setting, list[float]], part: int) -> float:
+    """Range of the accuracy over the values of one hyperparameter, averaged over the others."""
     means = [
         float(np.mean([found[place] for place in found if place[part] == value]))
         for value in sorted({place[part] for place in found})
@@ -93,7 +93,7 @@ def span(found: Mapping[Place, list[float]], part: int) -> float:
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
-    """Accuracy against each of the three settings, averaged over the others."""
+    """Accuracy against each hyperparameter, averaged over the others."""
     found, made = table(results, "test_accuracy"), []
     for part, label in enumerate(("damping", "beta", "learning rate")):
         values = sorted({place[part] for place in found})
@@ -112,7 +112,7 @@ CLAIM = Claim(
         "The looped network (128 tanh units, bound 0.95, cross-entropy) on {images} MNIST images, "
         "{held} of them held out to choose the best other setting, {epochs} epochs, betas 0.1, "
         "0.2, 0.3, dampings 0.5, 0.8, 1.0, learning rates 0.001, 0.002, 0.005, {tests} test "
-        "images, {seeds} seeds. The notes' setting was at the edge of their grid in all three "
+        "images, {seeds} seeds. In the notes the setting was at the edge of the grid in all three "
         "directions; here it has neighbours on both sides."
     ),
     sizes=SIZES,
@@ -121,7 +121,7 @@ CLAIM = Claim(
     meaning=meanings(
         "Start from these settings.",
         "Search the learning rate for your own network; beta and damping hardly matter.",
-        "The setting is a fair start; nothing here separates it from its neighbours.",
+        "The setting is a reasonable start; it cannot be told apart from its neighbours.",
     ),
     conflict=(
         "94.04 % after 3 epochs here, 91.5 % after 15 epochs with the same beta in the sweep of "

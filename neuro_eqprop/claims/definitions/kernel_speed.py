@@ -15,7 +15,7 @@ from neuro_eqprop.claims.claim import (
     above,
     all_of,
     cell_names,
-    values_by_seed,
+    values_of,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, geometric
@@ -28,7 +28,7 @@ SIZES: dict[Budget, dict[str, Any]] = {
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """The same episode at three batch sizes."""
+    """One update at three batch sizes."""
     size = SIZES[budget]
     made: list[Cell] = []
     for batch in BATCHES:
@@ -41,37 +41,35 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def gain(results: CellResults, name: str, way: str = "torch") -> Interval:
-    """How many times the time of NumPy another way takes."""
-    found = values_by_seed(results, name)
-    ratios = [found[s][way]["seconds"] / found[s]["numpy"]["seconds"] for s in sorted(found)]
-    return geometric(ratios)
+def time_ratio(results: CellResults, name: str, method: str = "torch") -> Interval:
+    """CPU time of a method over that of NumPy."""
+    found = values_of(results, name)
+    return geometric([values[method]["seconds"] / values["numpy"]["seconds"] for values in found])
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """At every batch size."""
-    gains = {name: gain(results, name) for name in cell_names(results)}
-    ratios = ", ".join(f"{name} {found}" for name, found in gains.items())
+    """CPU time of torch over that of NumPy, at every batch size."""
+    ratios = {name: time_ratio(results, name) for name in cell_names(results)}
+    ratios_text = ", ".join(f"{name} {found}" for name, found in ratios.items())
     graph = ", ".join(
-        f"{name} {gain(results, name, 'autograd').value:.2f}" for name in cell_names(results)
+        f"{name} {time_ratio(results, name, 'autograd').value:.2f}" for name in cell_names(results)
     )
     close = all(each.values["close"] for each in results)
     same = "the same updates" if close else "updates that differ by more than a thousandth"
     note = (
-        f"Torch without autograd takes this multiple of the CPU time of NumPy for {same}: "
-        f"{ratios}. "
-        f"BPTT by autograd, which the notes' trainer was: {graph}."
+        f"CPU time of torch without autograd over that of NumPy, for {same}: {ratios_text}. "
+        f"BPTT by autograd, as in the trainer of the notes: {graph}."
     )
-    finding = all_of([above(found, 1.0) for found in gains.values()])
-    return verdict(finding, min(gains.values(), key=lambda each: each.value), note)
+    finding = all_of([above(found, 1.0) for found in ratios.values()])
+    return verdict(finding, min(ratios.values(), key=lambda each: each.value), note)
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
-    """The ratio against the batch."""
+    """The ratios by batch size."""
     labels = [name.replace("batch", "batch of") for name in cell_names(results)]
     lines = tuple(
-        series(label, labels, [gain(results, name, way) for name in cell_names(results)])
-        for way, label in (("torch", "torch, the same equations"), ("autograd", "torch, BPTT"))
+        series(label, labels, [time_ratio(results, name, method) for name in cell_names(results)])
+        for method, label in (("torch", "torch, the same equations"), ("autograd", "torch, BPTT"))
     )
     title = "CPU time of one update over that of NumPy, 784-512-10"
     return (Chart(title, "", "ratio", lines, Mark.POINTS, threshold=1.0),)
@@ -85,23 +83,24 @@ CLAIM = Claim(
         "CPU time of torch above that of NumPy, the same equations in both, at every batch size"
     ),
     method=(
-        "One centered episode and its update, 784-512-10, 6 free and 3 nudged sweeps, float32, one "
-        "thread, batches of 64, 128 and 512; {rounds} rounds of {times}, in turns in one process, "
-        "median, {seeds} repetitions; no autograd on either side. Geometric mean. Beside it BPTT "
-        "through 6 sweeps of the same network by autograd."
+        "The phases of one batch with centered nudging and the update, 784-512-10, 6 free and 3 "
+        "nudged sweeps, float32, one thread, batches of 64, 128 and 512; {rounds} interleaved "
+        "rounds of {times} in one process, median, {seeds} repetitions; no autograd on either "
+        "side. Geometric mean. For comparison BPTT through 6 sweeps of the same network by "
+        "autograd."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "On a CPU, NumPy alone trains somewhat faster at this size; the notes' 58 % also held "
-        "autograd against no autograd.",
-        "Like for like NumPy has no advantage, or only with small batches: what the notes measured "
-        "is code without autograd against code with.",
-        "Like for like NumPy and torch cannot be distinguished at every batch size: choose by what "
-        "you need beside speed. What the notes measured is code without autograd against code "
-        "with.",
+        "On a CPU, NumPy trains somewhat faster at this size; the 58 % of the notes include the "
+        "cost of autograd.",
+        "With the same equations NumPy has no advantage, or only with small batches: the notes "
+        "compared code without autograd with code that used it.",
+        "With the same equations NumPy and torch do not differ clearly at every batch size: choose "
+        "by other criteria than speed. The notes compared code without autograd with code that "
+        "used it.",
     ),
     chart=chart,
-    shown={f"{way}, s": f"{way}.seconds" for way in ("numpy", "torch", "autograd")},
+    shown={f"{method}, s": f"{method}.seconds" for method in ("numpy", "torch", "autograd")},
 )

@@ -1,4 +1,4 @@
-"""The energy landscape: descent and basins."""
+"""Whether settling descends the energy into one basin for each sample."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """One basin for each sample, reached downhill."""
-    alike, pairs, rising, ways = (
+    """Share of starts with the same equilibrium, and of trajectories on which the energy falls."""
+    alike, pairs, rising, trajectories = (
         column(results, "looped", key) for key in ("alike", "pairs", "rising", "ways")
     )
     basin = student([a / p for a, p in zip(alike, pairs, strict=True)])
-    if basin.low == basin.high:
+    if basin.low == basin.high:  # no variance between seeds: use the interval over samples
         basin = wilson(round(sum(alike)), round(sum(pairs)))
-    down = wilson(round(sum(ways) - sum(rising)), round(sum(ways)))
+    down = wilson(round(sum(trajectories) - sum(rising)), round(sum(trajectories)))
     note = (
-        f"{100 * basin.value:.1f} % of the drawn starts end where the start at zero ends; the "
-        f"energy never rises on {100 * down.value:.1f} % of the ways."
+        f"{100 * basin.value:.1f} % of the random starts reach the equilibrium of the start at "
+        f"zero; the energy never rises along {100 * down.value:.1f} % of the trajectories."
     )
     found = verdict(all_of([above(basin, 0.99), above(down, 0.99)]), basin, note)
     return replace(found, seeds=len(alike))
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
-    """A plane through an equilibrium, and ways down to it."""
+    """The energy on a plane through an equilibrium, and while settling."""
     plane = values_by_seed(results, "looped")[0]["plane"]
     rows = tuple(
         Series(str(b), plane["span"], row)
@@ -74,7 +74,7 @@ def chart(results: CellResults) -> tuple[Chart, ...]:
     low = min(min(curve) for curve in curves)
     falls = tuple(
         Series(
-            "from zero" if k == 0 else f"from a drawn state, {k}",
+            "from zero" if k == 0 else f"from a random state, {k}",
             [float(step) for step in range(len(curve) - 1)],
             [energy - low for energy in curve[:-1]],
         )
@@ -88,20 +88,23 @@ CLAIM = Claim(
     id="landscape",
     statement="Settling descends the energy, into one basin for each sample.",
     source="002: pictures of landscape, basins and trajectories wanted",
-    threshold="more than 99 % of the starts end alike, and more than 99 % of the ways never rise",
+    threshold=(
+        "more than 99 % of the starts reach the same equilibrium, and the energy never rises along "
+        "more than 99 % of the trajectories"
+    ),
     method=(
         "The looped network (128 tanh units, bound 0.95) after {epochs} epochs on {images} digits; "
         "{samples} test samples, from zero and from {starts} states drawn over the range of the "
-        "rates, {sweeps} sweeps observed and then settled to 1e-8; two ends are alike if no rate "
-        "differs by 1e-3; {seeds} seeds."
+        "rates, {sweeps} sweeps recorded and then settled to 1e-8; two equilibria are the same if "
+        "no rate differs by more than 1e-3; {seeds} seeds."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
         "With a spectral bound the start does not matter, and the energy can serve as a check.",
-        "There are several basins or rises of the energy: start every phase from the same state, "
-        "and lower the bound if answers must not depend on the start.",
+        "There are several basins, or the energy rises: start every phase from the same state, and "
+        "lower the bound if predictions must not depend on the start.",
     ),
     chart=chart,
 )

@@ -1,4 +1,4 @@
-"""Whether training memory is constant, and how it compares."""
+"""Whether training memory is constant, and how it compares with backpropagation."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SIZES: dict[Budget, dict[str, Any]] = {
     },
 }
 WIDTHS = (128, 256, 512, 1024, 2048)
-WAYS = {"eqprop": "EqProp", "bptt": "BPTT", "feedforward": "backprop, feed-forward"}
+METHODS = {"eqprop": "EqProp", "bptt": "BPTT", "feedforward": "backprop, feed-forward"}
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Over settle steps, over depth, over width."""
+    """One update for each number of settle steps, depth and width."""
     size = SIZES[budget]
     base = {"model": "looped", "width": size["width"], "depth": 1, "batch": size["batch"]}
     made = [Cell(f"steps {t}", "memory", {**base, "steps": t}, 0) for t in size["steps"]]
@@ -46,7 +46,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def along(results: CellResults, what: str) -> dict[int, Json]:
-    """The cells over steps, depth or width."""
+    """The values of the cells over steps, depth or width, by that number."""
     found = [each.cell.name for each in results if each.cell.name.startswith(what)]
     return {int(name.split()[1]): values_by_seed(results, name)[0] for name in found}
 
@@ -62,9 +62,9 @@ def verdict_from(results: CellResults) -> Verdict:
     plain = steps[30]["eqprop"] / steps[30]["feedforward"]
     note = (
         f"From {few} to {many} settle steps memory grows {longer:.2f} times (constant), from "
-        f"{min(depths)} to {deep} hidden layers {deeper:.1f} times (not constant: states are "
-        f"held); against BPTT through 30 steps it is {ratio:.2f} times, against feed-forward "
-        f"backpropagation of a perceptron {plain:.1f} times; at width 2048 "
+        f"{min(depths)} to {deep} hidden layers {deeper:.1f} times (not constant: the states of "
+        f"all layers are stored); against BPTT through 30 steps it is {ratio:.2f} times, against "
+        f"feed-forward backpropagation of a perceptron {plain:.1f} times; at width 2048 "
         f"{widest['eqprop'] / 2**20:.0f} MiB against {widest['bptt'] / 2**20:.0f} MiB of BPTT and "
         f"{widest['feedforward'] / 2**20:.0f} MiB of a perceptron."
     )
@@ -77,7 +77,7 @@ def verdict_from(results: CellResults) -> Verdict:
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
-    """Bytes against settle steps, depth and width."""
+    """Peak memory against settle steps, depth and width."""
     made = []
     titles = {
         "steps": ("Looped network: settle steps", "settle steps"),
@@ -87,8 +87,8 @@ def chart(results: CellResults) -> tuple[Chart, ...]:
     for what, (title, label) in titles.items():
         found = along(results, what)
         lines = tuple(
-            Series(name, [float(n) for n in found], [found[n][way] / 2**20 for n in found])
-            for way, name in WAYS.items()
+            Series(name, [float(n) for n in found], [found[n][method] / 2**20 for n in found])
+            for method, name in METHODS.items()
         )
         made.append(Chart(title, label, "MiB alive at once", lines, log_x=True, log_y=True))
     return tuple(made)
@@ -116,15 +116,15 @@ CLAIM = Claim(
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "Memory is no obstacle at any depth.",
-        "Of the notes' versions this one holds: constant in settle steps and far below BPTT, but "
-        "linear in depth, and more than ordinary feed-forward backpropagation needs.",
+        "Memory does not limit the depth.",
+        "Of the versions in the notes this one holds: constant in settle steps and far below "
+        "BPTT, but linear in depth, and more than ordinary feed-forward backpropagation needs.",
     ),
     conflict=(
-        "004 has memory constant in depth; 003 measured 1.04 to 1.12 times backpropagation's, with "
-        "code that still kept autograd's graph. What holds is said above: constant in settle "
-        "steps, not in depth."
+        "004 states that memory is constant in depth; 003 measured 1.04 to 1.12 times the memory "
+        "of backpropagation, with code that still kept the graph of autograd. Measured here: "
+        "constant in settle steps, not in depth."
     ),
-    shown={f"{name}, bytes": way for way, name in WAYS.items()},
+    shown={f"{name}, bytes": method for method, name in METHODS.items()},
     chart=chart,
 )

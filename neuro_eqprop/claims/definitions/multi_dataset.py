@@ -38,7 +38,7 @@ OWN: dict[Budget, dict[str, dict[str, Any]]] = {
         "control": {"images": 3000, "held": 600, "tests": 2000, "search": 10, "epochs": 12},
     },
 }
-"""Sizes other than those of MNIST: digits are few, and control has few features."""
+"""Sizes that differ from those of MNIST: there are few digits, and control has few features."""
 CONTROL = {"rates": [0.003, 0.01, 0.03]}
 
 
@@ -51,7 +51,7 @@ def size_of(task: str, budget: Budget) -> dict[str, Any]:
 
 
 def sizes_of_tasks(budget: Budget) -> dict[str, Any]:
-    """The sizes of all tasks, for the method."""
+    """The sizes of all tasks, as fields of the method text."""
     own = {
         f"{task}_{key}": value for task, size in OWN[budget].items() for key, value in size.items()
     }
@@ -70,13 +70,13 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def tasks(results: CellResults) -> list[str]:
-    """The tasks that both rules were run on."""
+    """The tasks with results of both rules."""
     there = cell_names(results)
     return [task for task in TASKS if all(f"{task}, {rule}" in there for rule in RULES)]
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The task on which EqProp falls behind most."""
+    """EqProp minus backpropagation, on the task where it is lowest."""
     gaps, effects = {}, {}
     for task in tasks(results):
         ours, theirs = (column(results, f"{task}, {rule}", "test_accuracy") for rule in RULES)
@@ -85,7 +85,7 @@ def verdict_from(results: CellResults) -> Verdict:
     gaps_text = "; ".join(f"{task} {points(gap)}" for task, gap in gaps.items())
     finding = all_of([above(gap, -MARGIN) for gap in gaps.values()])
     return verdict(
-        finding, gaps[worst], f"EqProp less backprop: {gaps_text}.", effect=effects[worst]
+        finding, gaps[worst], f"EqProp minus backprop: {gaps_text}.", effect=effects[worst]
     )
 
 
@@ -106,16 +106,17 @@ CLAIM = Claim(
         "004: EqProp / backprop: digits 94.63/97.04, MNIST 94.22/94.91, Fashion 83.32/83.25, "
         "CartPole-BC 97.13/99.80, Acrobot-BC 96.83/97.97"
     ),
-    threshold="EqProp less backpropagation above -1 point on every task",
+    threshold="EqProp minus backpropagation above -1 point on every task",
     method=(
         "Layered network with 256 relu units against a feed-forward network, the same search for "
         "both as in parity-mlp (two costs, three learning rates, on held-out training samples): "
         "MNIST {images} images, {held} of them held out in a search of {search} epochs, {epochs} "
-        "epochs in the end; Fashion-MNIST {fashion_images} and {fashion_held} for as long; digits "
-        "{digits_images}, {digits_held}, {digits_search} and {digits_epochs}; CartPole and "
-        "Acrobot, imitation of an expert, {control_images}, {control_held}, {control_search} and "
-        "{control_epochs}, with learning rates three times larger. {seeds} seeds. Tasks whose "
-        "data is not here are left out; the claim can then be refuted but not confirmed."
+        "epochs of final training; Fashion-MNIST {fashion_images} and {fashion_held}, with the "
+        "same epochs; digits {digits_images}, {digits_held}, {digits_search} and {digits_epochs}; "
+        "CartPole and Acrobot, imitation of an expert, {control_images}, {control_held}, "
+        "{control_search} and {control_epochs}, with learning rates three times larger. {seeds} "
+        "seeds. Tasks whose data is missing are left out; the claim can then be refuted but not "
+        "confirmed."
     ),
     sizes={budget: sizes_of_tasks(budget) for budget in Budget},
     cells=cells,
@@ -123,10 +124,10 @@ CLAIM = Claim(
     meaning=meanings(
         "Over small images and control by imitation, EqProp costs at most a point.",
         "There are tasks on which EqProp costs more than a point; see the table.",
-        "On most tasks EqProp costs no more than a point; the table shows where that is not sure.",
+        "On most tasks EqProp costs no more than a point; the table shows where this is uncertain.",
     ),
     conflict=(
-        "004 calls gaps of 2.4 and 2.7 points excellent and near parity. Here a point is the limit."
+        "004 calls gaps of 2.4 and 2.7 points excellent and near parity. Here the limit is 1 point."
     ),
     chart=chart,
     shown=SHOWN,

@@ -1,4 +1,4 @@
-"""Whether most samples settle within 25 steps, and whether 10 do at inference."""
+"""Whether most samples settle within 25 steps, and whether 10 are enough at inference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN = {
     "accuracy": "accuracy",
     "accuracy after 10": "accuracy_at_10",
     "settling steps": "mean_steps",
-    "their deviation": "deviation_of_steps",
+    "standard deviation of the steps": "deviation_of_steps",
     "settled after 10": "within_10",
     "after 25": "within_25",
     "never": "never",
@@ -48,7 +48,7 @@ def settled(budget: Budget, dataset: str) -> tuple[Cell, ...]:
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """MNIST."""
+    """The looped network on MNIST."""
     return settled(budget, "mnist")
 
 
@@ -56,13 +56,13 @@ def verdict_from(results: CellResults) -> Verdict:
     """The share of samples settled after 25 steps, and the accuracy after 10."""
     hits, sizes = (column(results, "mnist", key) for key in ("within_25", "samples"))
     share = student(list(np.divide(hits, sizes)))
-    if share.low == share.high:  # every seed alike: the samples still leave some doubt
+    if share.low == share.high:  # no variance between seeds: use the interval over samples
         share = wilson(round(sum(hits)), round(sum(sizes)))
     gap = paired(*(column(results, "mnist", key) for key in ("accuracy_at_10", "accuracy")))
     steps = student(column(results, "mnist", "mean_steps"))
     note = (
         f"{100 * share.value:.1f} % have settled (1e-4) after 25 steps, {steps.value:.1f} steps on "
-        f"average; accuracy after 10 steps lies {points(gap)} from that at equilibrium."
+        f"average; accuracy after 10 steps minus that at equilibrium: {points(gap)}."
     )
     found = verdict(all_of([above(share, 0.9), above(gap, -0.002)]), share, note)
     return replace(found, seeds=len(hits))
@@ -85,7 +85,7 @@ CLAIM = Claim(
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "With a spectral bound 25 steps are enough to train on and 10 to answer.",
+        "With a spectral bound 25 steps are enough for training and 10 for inference.",
         "Allow for more steps, or lower the bound.",
     ),
     shown=SHOWN,

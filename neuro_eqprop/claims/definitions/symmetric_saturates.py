@@ -20,7 +20,7 @@ from neuro_eqprop.claims.statistics import student
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """The symmetric looped network; the symmetric transformer beside it."""
+    """The symmetric looped network; for comparison the symmetric transformer."""
     size = SIZES[budget]
     looped = over_seeds("looped", "accuracy", arguments("looped", size), size["seeds"])
     other = transformer_mnist.SIZES[budget]
@@ -29,7 +29,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """Accuracy of the symmetric network against the notes' failure."""
+    """The test accuracy of the looped network."""
     found = student(column(results, "looped", "test_accuracy"))
     note = f"With symmetric weights the looped network reaches {percent(found)} on the digits."
     if "transformer" in cell_names(results):
@@ -53,7 +53,7 @@ CLAIM = Claim(
     verdict_from=verdict_from,
     meaning=meanings(
         "Avoid symmetric weights.",
-        "Symmetric weights train well; what failed in the notes was a map that is not the "
+        "Symmetric weights train well; the failure in the notes came from a map that is not the "
         "gradient of its energy (the state inside its own tanh, and a normaliser summed over the "
         "wrong axis).",
     ),

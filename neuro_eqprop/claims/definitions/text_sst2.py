@@ -31,7 +31,7 @@ STUDY: dict[str, Any] = {"model": "text", "hidden": [64], "learning_rate": 0.002
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Learned word vectors by EqProp, and beside them by BPTT."""
+    """Learned word vectors by EqProp; for comparison by BPTT."""
     size = SIZES[budget]
     counts, epochs = sample_counts(size, "sst2"), {"epochs": size["epochs"]}
     made = over_seeds("text", "accuracy", {**counts, "study": STUDY | epochs}, size["seeds"])
@@ -40,7 +40,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The accuracy against the threshold."""
+    """The accuracy on the development set."""
     found = student(column(results, "text", "test_accuracy"))
     note = f"The accuracy is {percent(found)}{beside(results, 'text, BPTT', 'by BPTT')}."
     return verdict(above(found, 0.77), found, note)
@@ -54,13 +54,13 @@ CLAIM = Claim(
     method=(
         "Learned word vectors of 64 numbers, summed over a sentence and read by 64 units, on "
         "{images} sentences of SST-2, {epochs} epochs, {seeds} seeds, where the data is present; "
-        "beside it the same by BPTT. Settings were chosen on held-out training sentences."
+        "for comparison the same by BPTT. Settings were chosen on held-out training sentences."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "Short texts are in reach.",
+        "EqProp can be trained to classify short texts.",
         "Text needs another model.",
     ),
 )

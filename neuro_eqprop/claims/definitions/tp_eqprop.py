@@ -35,7 +35,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The test accuracy against the threshold."""
+    """The test accuracy of the predictive network."""
     found = student(column(results, "predictive", "test_accuracy"))
     note = f"The test accuracy is {percent(found)}."
     return verdict(below(found, 0.94), found, note)
@@ -47,9 +47,10 @@ CLAIM = Claim(
     source="004: below 94 %",
     threshold="test accuracy on MNIST below 94 %",
     method=(
-        "The predictive network 784-256-10 (relu), one nudged phase against what each layer "
-        "predicts, on {images} MNIST images, {epochs} epochs, {tests} test images, {seeds} seeds. "
-        "The notes' own form has no energy and no rule that follows a gradient; it is not tested."
+        "The predictive network 784-256-10 (relu), one nudged phase compared with the prediction "
+        "of each layer, on {images} MNIST images, {epochs} epochs, {tests} test images, {seeds} "
+        "seeds. The form of the notes has no energy and no rule that follows a gradient; it is "
+        "not tested."
     ),
     sizes=SIZES,
     cells=cells,

@@ -20,7 +20,7 @@ from neuro_eqprop.claims.claim import (
     above,
     all_of,
     cell_names,
-    values_by_seed,
+    values_of,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, geometric
@@ -32,7 +32,7 @@ SIZES = {
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Both networks."""
+    """The layered and the looped network."""
     size = SIZES[budget]
     made: list[Cell] = []
     for name, study in (("layered", LAYERED), ("looped", LOOPED)):
@@ -43,28 +43,30 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def ratio(results: CellResults, name: str, other: str) -> Interval:
-    """EqProp's time over that of another way."""
-    found = values_by_seed(results, name)
-    return geometric([found[s]["eqprop"]["seconds"] / found[s][other]["seconds"] for s in found])
+    """CPU time of EqProp over that of another method."""
+    found = values_of(results, name)
+    return geometric([values["eqprop"]["seconds"] / values[other]["seconds"] for values in found])
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """EqProp against feed-forward backpropagation of the same shape."""
+    """CPU time of EqProp over that of feed-forward backpropagation."""
     summaries, found = [], []
     for name in cell_names(results):
-        parts = {way: ratio(results, name, way) for way in ("backprop", "bptt", "implicit")}
+        parts = {
+            method: ratio(results, name, method) for method in ("backprop", "bptt", "implicit")
+        }
         found.append(parts["backprop"])
-        summaries.append(f"{name}: " + ", ".join(f"{way} {r}" for way, r in parts.items()))
+        summaries.append(f"{name}: " + ", ".join(f"{method} {r}" for method, r in parts.items()))
     cheapest = min(found, key=lambda each: each.value)
-    note = f"CPU time of EqProp over that of each way: {'; '.join(summaries)}."
+    note = f"CPU time of EqProp over that of each method: {'; '.join(summaries)}."
     return verdict(all_of([above(each, 1.0) for each in found]), cheapest, note)
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
-    """The ratios."""
-    ways = ["backprop", "bptt", "implicit"]
+    """The ratios by method and network."""
+    methods = ["backprop", "bptt", "implicit"]
     lines = tuple(
-        series(name, ways, [ratio(results, name, way) for way in ways])
+        series(name, methods, [ratio(results, name, method) for method in methods])
         for name in cell_names(results)
     )
     title = "CPU time of EqProp over that of ..."
@@ -81,14 +83,14 @@ CLAIM = Claim(
         "(6 free, 3 nudged sweeps) and looped 784-128-10 (12 and 5) by EqProp, feed-forward "
         "networks of the same shape by backpropagation, and the same networks by BPTT through as "
         "many sweeps and by implicit differentiation with twice as many adjoint steps, all by the "
-        "same training loop; {rounds} rounds in turns, median, {seeds} repetitions."
+        "same training loop; {rounds} interleaved rounds, median, {seeds} repetitions."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "Expect to pay some multiple of backpropagation's time on a CPU, but no tens; the figure "
-        "for your network is in the table.",
+        "Expect a small multiple of the time of backpropagation on a CPU, not tens of times; the "
+        "times are in the table.",
         "EqProp is no slower at this size.",
     ),
     conflict=(
@@ -96,5 +98,7 @@ CLAIM = Claim(
         "updates need, which is two to three times."
     ),
     chart=chart,
-    shown={f"{way}, s": f"{way}.seconds" for way in ("eqprop", "backprop", "bptt", "implicit")},
+    shown={
+        f"{method}, s": f"{method}.seconds" for method in ("eqprop", "backprop", "bptt", "implicit")
+    },
 )

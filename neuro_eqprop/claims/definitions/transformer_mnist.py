@@ -49,19 +49,19 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 NEEDED = (MAIN, f"{MAIN}, BPTT")
 LISTS = "recall, "
-"""How names of cells on associative recall begin."""
+"""Prefix of the names of cells on associative recall."""
 GAP = 0.03
-"""The notes' own figures lie 3 to 5 points below backpropagation's."""
+"""Accuracies in the notes are 3 to 5 points below those of backpropagation."""
 
 
 def arguments(changes: Mapping[str, Any], size: Mapping[str, Any]) -> dict[str, Any]:
-    """A transformer on MNIST."""
+    """The arguments of a transformer on MNIST."""
     study = {**TRANSFORMER, "epochs": size["epochs"], **changes}
     return {**sample_counts(size, "mnist"), "study": study}
 
 
 def recall(budget: Budget, attentions: tuple[str, ...]) -> tuple[Cell, ...]:
-    """Transformers on associative recall, where a token needs what others hold."""
+    """Cells on associative recall, a task that needs attention."""
     size = SIZES[budget]
     made: list[Cell] = []
     for attention in attentions:
@@ -86,14 +86,14 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def scores(results: CellResults, cells: list[str]) -> str:
-    """The accuracies of some cells as a sentence."""
+    """The test accuracies of cells as text."""
     return "; ".join(
         f"{name} {percent(student(column(results, name, 'test_accuracy')))}" for name in cells
     )
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """EqProp against BPTT through the same steps of the same network."""
+    """Accuracy by EqProp minus that by BPTT through the same steps."""
     ours, theirs = (column(results, name, "test_accuracy") for name in NEEDED)
     gap = paired(ours, theirs)
     note = (
@@ -112,7 +112,7 @@ def verdict_from(results: CellResults) -> Verdict:
 
 
 def panels(results: CellResults) -> tuple[Chart, ...]:
-    """The variants on MNIST side by side, then those on associative recall."""
+    """Accuracy of the variants on MNIST, and on associative recall."""
     lists = [name for name in cell_names(results) if name.startswith(LISTS)]
     images = [name for name in cell_names(results) if name not in lists]
     made = []
@@ -133,25 +133,25 @@ CLAIM = Claim(
         "The energy transformer (64 units a token, 4 heads, 64 memory units; beta 0.5, 6 and 3 "
         "sweeps, Adam, learning rate 0.004 for all) with linear attention on 16 patches of MNIST, "
         "by EqProp and by BPTT through the same steps, {images} images, {epochs} epochs, {seeds} "
-        "seeds, {tests} test images; for comparison no attention, and one token of 256 units "
-        "(as in the notes, where attention is then the identity). Does attention matter? Beside "
-        "them associative recall, by EqProp: four pairs of a key and a value, then a key; a "
-        "softmax transformer of one head (32 units a token), {lists} lists, and the same without "
-        "attention, which cannot work, {control} lists; {lists_epochs} epochs, {lists_tests} test "
-        "lists. Chance is 12.5 %, guessing among the values shown 34 %. Cells for comparison have "
-        "{beside} seeds."
+        "seeds, {tests} test images; for comparison no attention, and one token of 256 units (as "
+        "in the notes, where attention is then the identity). To measure the effect of attention, "
+        "associative recall by EqProp: four pairs of a key and a value, then a key; a softmax "
+        "transformer of one head (32 units a token), {lists} lists, and the same without "
+        "attention, which cannot solve it, {control} lists; {lists_epochs} epochs, {lists_tests} "
+        "test lists. Chance is 12.5 %, guessing among the values shown 34 %. Cells for comparison "
+        "have {beside} seeds."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
         "A transformer with an energy can be trained by EqProp as well as by BPTT. MNIST does not "
-        "need its attention; choose a task that does before saying that attention was trained.",
-        "Expect less from EqProp on this transformer; see what attention adds.",
+        "need its attention; choose a task that does before claiming that attention was trained.",
+        "EqProp loses accuracy on this transformer.",
     ),
     conflict=(
-        "92.11, 92.37, 92.7 and 94.04 % are given for the same model. All were fed one token, "
-        "for which attention returns its own value: they are figures of a perceptron."
+        "92.11, 92.37, 92.7 and 94.04 % are given for the same model. All had one token, for "
+        "which attention returns its own value: they are accuracies of a perceptron."
     ),
     chart=panels,
 )

@@ -1,1 +1,1 @@
-"""The functions that cells run: pure functions of arguments and a seed."""
+"""The experiments of the claims: pure functions of arguments and a seed."""

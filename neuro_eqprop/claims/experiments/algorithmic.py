@@ -50,7 +50,7 @@ def lengths(arguments: Mapping[str, Any], seed: int) -> Json:
 
 
 def correlation(one: list[float], other: list[float]) -> float | None:
-    """The rank correlation; None unless both vary."""
+    """Spearman's rank correlation; None if one side is constant."""
     if len(set(one)) < 2 or len(set(other)) < 2:
         return None
     return spearman(one, other).value

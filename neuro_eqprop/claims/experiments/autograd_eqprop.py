@@ -26,7 +26,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 def phi(network: Network, params: Tensors, x: torch.Tensor, state: Tensors) -> torch.Tensor:
-    """Minus the energy without the terms of single rates."""
+    """Phi(s), summed over the batch."""
     rates = {network.input.name: x, **state}
     terms = [
         (rates[c.target] * (rates[c.source] @ params[c.name].T + params[c.target])).sum()
@@ -46,7 +46,7 @@ def settle(
     beta: float,
     steps: int,
 ) -> Tensors:
-    """`steps` synchronous steps, each with its own graph."""
+    """The state after `steps` synchronous steps, each with its own graph."""
     state = start
     for _ in range(steps):
         rates = {name: s.detach().requires_grad_() for name, s in state.items()}
@@ -63,7 +63,7 @@ def settle(
 def prepare_autograd_step(
     network: Network, params: Mapping[str, Array], x: Array, y: Array, schedule: Schedule
 ) -> Callable[[], Tensors]:
-    """As `neuro_eqprop.claims.experiments.kernel.prepare_step`, by automatic differentiation."""
+    """A function that settles one batch in all phases and returns dtheta, by autograd."""
     if not is_chain(network) or any(layer.stiffness != 1.0 for layer in network.layers):
         raise ValueError("this experiment needs a chain of dense layers with stiffness one")
     ops = TorchOps()

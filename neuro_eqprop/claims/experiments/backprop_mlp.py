@@ -1,4 +1,4 @@
-"""A feed-forward network of the same shape trained by backpropagation, for comparison."""
+"""Feed-forward networks trained by backpropagation, for comparison."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from neuro_eqprop.data import Split
+from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.networks import Cost
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.train import plan_epoch, plan_rates
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "hard_sigmoid": nn.ReLU}
-"""The activation of the perceptron; a hard sigmoid would hold backpropagation back."""
+"""By activation of the EqProp network; ReLU replaces the hard sigmoid, which saturates."""
 
 
 def perceptron(sizes: Sequence[int], activation: str, seed: int) -> nn.Sequential:
-    """A multilayer perceptron with the initial weights of torch, from the seed alone."""
+    """A multilayer perceptron with the default initialisation of torch, for this seed."""
     parts: list[nn.Module] = []
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -29,10 +30,17 @@ def perceptron(sizes: Sequence[int], activation: str, seed: int) -> nn.Sequentia
     return nn.Sequential(*parts)
 
 
+def matching_perceptron(study: Study, data: Dataset) -> nn.Sequential:
+    """A perceptron of the shape of the study's network; a loop becomes a second hidden layer."""
+    hidden = study.get("hidden") * (2 if study.model.name == "looped" else 1)
+    sizes = (data.features, *hidden, data.classes)
+    return perceptron(sizes, study.get("activation"), study.seed)
+
+
 def train_by_backprop(
     net: nn.Module, data: Split, config: TrainingConfig, cost: Cost = Cost.CROSS_ENTROPY
 ) -> Iterator[int]:
-    """Train with Adam on the batches and learning rates of `training.train`; yields the epochs.
+    """Train with Adam on the batches and learning rates of `training.train`; yield each epoch.
 
     The cost is the mean cross-entropy, or the mean of half the squared error.
     """
@@ -58,6 +66,6 @@ def train_by_backprop(
 
 @torch.no_grad()
 def accuracy_of(net: nn.Module, data: Split) -> float:
-    """The share of correct predictions."""
+    """Accuracy on a split."""
     predicted = net(torch.tensor(data.x, dtype=torch.float32)).argmax(dim=1)
     return float((predicted == torch.tensor(data.y)).sum()) / len(data)

@@ -1,4 +1,4 @@
-"""Parts shared by the experiments: data, studies, training."""
+"""Data, studies and training, shared by the experiments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.claims.claim import UndecidedError
-from neuro_eqprop.data import DataError, Dataset, Split, load_data
+from neuro_eqprop.data import DataError, Dataset, Split, load_data, one_hot
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
@@ -20,10 +20,8 @@ from neuro_eqprop.rate.inference import accuracy
 from neuro_eqprop.solve import Stop
 from neuro_eqprop.training.train import Progress, Snapshot, train
 
-UNBOUND = 1e6
-"""A spectral bound that no weight reaches."""
 TEST_STOP = Stop(1e-4, 200)
-"""Stopping rule for test samples; a network that does not contract may never settle."""
+"""Stopping rule for test samples; limited, as a map without contraction may never settle."""
 
 
 @lru_cache(maxsize=2)
@@ -47,12 +45,18 @@ def samples(name: str, images: int, tests: int) -> Dataset:
 
 
 def data_of(arguments: Mapping[str, Any]) -> Dataset:
-    """The samples given by the arguments `dataset`, `images` and `tests`."""
+    """The data set of a cell: arguments `dataset`, `images` and `tests`."""
     return samples(arguments["dataset"], arguments["images"], arguments["tests"])
 
 
+def training_batch(data: Dataset, size: int, seed: int) -> tuple[Array, Array]:
+    """Random training samples, drawn with replacement, and their one-hot targets."""
+    rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), size)
+    return data.train.take(rows).x, one_hot(data.train.y[rows], data.classes)
+
+
 def study_of(arguments: Mapping[str, Any], seed: int) -> Study:
-    """The study given by the argument `study`."""
+    """The study of a cell: arguments `dataset` and `study`."""
     return adapt(Study(dataset=arguments["dataset"], seed=seed), arguments["study"])
 
 
@@ -64,7 +68,7 @@ def initial_snapshot(study: Study, network: Network) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A trained network with its data."""
+    """A trained network and its data set."""
 
     network: Network
     params: Mapping[str, Array]
@@ -83,7 +87,7 @@ class Trained:
 
 
 def train_epochs(study: Study, data: Dataset, start: Snapshot | None = None) -> Iterator[Progress]:
-    """Train the network of a study, epoch by epoch."""
+    """Train the network of a study; yield the progress after each epoch."""
     network, view = study.network(data), study.view(data)
     begin = start or initial_snapshot(study, network)
     return train(network, data.train, study.recipe(), begin, augment=view)

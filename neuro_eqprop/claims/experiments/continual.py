@@ -1,4 +1,4 @@
-"""Forgetting: accuracy on the first of two tasks after training on the second."""
+"""Catastrophic forgetting: accuracy on the first of two tasks after training on the second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.backprop_mlp import accuracy_of, perceptron, train_by_backprop
+from neuro_eqprop.claims.experiments.backprop_mlp import (
+    accuracy_of,
+    matching_perceptron,
+    train_by_backprop,
+)
 from neuro_eqprop.claims.experiments.common import (
     Trained,
     data_of,
@@ -47,7 +51,7 @@ def halves(data: Dataset) -> tuple[Dataset, Dataset]:
 
 
 def eqprop(study: Study, data: Dataset) -> TaskLearner:
-    """A learner by equilibrium propagation; the optimiser restarts with each task."""
+    """Learner by EqProp; the optimiser restarts with each task."""
     network = study.network(data)
     params = initial_snapshot(study, network).params
 
@@ -60,9 +64,8 @@ def eqprop(study: Study, data: Dataset) -> TaskLearner:
 
 
 def backprop(study: Study, data: Dataset) -> TaskLearner:
-    """A learner by backpropagation through a feed-forward network of the same shape."""
-    sizes = (data.features, *study.get("hidden"), data.classes)
-    net = perceptron(sizes, study.get("activation"), study.seed)
+    """Learner by backpropagation, for a feed-forward network of the same shape."""
+    net = matching_perceptron(study, data)
     cost = Cost(study.training.cost or Cost.SQUARED.value)
 
     def learn(task: Dataset) -> Callable[[Split], float]:

@@ -13,7 +13,7 @@ import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.backprop_mlp import perceptron, train_by_backprop
+from neuro_eqprop.claims.experiments.backprop_mlp import matching_perceptron, train_by_backprop
 from neuro_eqprop.claims.experiments.common import data_of, initial_snapshot, study_of
 from neuro_eqprop.claims.experiments.kernel import interleaved_times
 from neuro_eqprop.networks import Network
@@ -44,7 +44,7 @@ def free_state(network: Network, params: Tensors, x: torch.Tensor, steps: int) -
 def bptt(
     network: Network, params: Tensors, x: torch.Tensor, y: torch.Tensor, steps: int
 ) -> Mapping[str, torch.Tensor]:
-    """The gradient through all steps."""
+    """The gradient by backpropagation through all steps."""
     return bptt_gradient(
         TorchOps(), network, params, Batch(x, y, measured=False), solver=GaussSeidel(), steps=steps
     ).gradients
@@ -97,8 +97,7 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
     """CPU seconds of an epoch by each method."""
     data, study = data_of(arguments), study_of(arguments, seed)
     network, config = study.network(data), study.recipe()
-    hidden = study.get("hidden") * 2 if study.model.name == "looped" else study.get("hidden")
-    net = perceptron((data.features, *hidden, data.classes), study.get("activation"), seed)
+    net = matching_perceptron(study, data)
 
     def epoch(rule: str) -> Callable[[], object]:
         start = initial_snapshot(study, network)

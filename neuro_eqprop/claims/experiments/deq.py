@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 
 from neuro_eqprop.arrays import defined_cosine
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.common import data_of, study_of, train_study
+from neuro_eqprop.claims.experiments.common import data_of, study_of, train_study, training_batch
 from neuro_eqprop.claims.experiments.cost import (
     GradientMethod,
     bptt,
@@ -24,7 +23,6 @@ from neuro_eqprop.claims.experiments.cost import (
 )
 from neuro_eqprop.claims.experiments.gradient import concatenate
 from neuro_eqprop.claims.experiments.kernel import interleaved_times, prepare_step
-from neuro_eqprop.data import one_hot
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.training.gradients import exact
 
@@ -34,8 +32,7 @@ def compare_methods(arguments: Mapping[str, Any], seed: int) -> Json:
     study = study_of(arguments, seed)
     trained = train_study(study, data_of(arguments))
     network, params, data = trained.network, trained.float64, trained.data
-    rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.training.batch)
-    x, y = data.train.take(rows).x, one_hot(data.train.y[rows], data.classes)
+    x, y = training_batch(data, study.training.batch, seed)
     reference = concatenate({n: -g for n, g in exact.implicit(network, params, x, y).items()})
     step = prepare_step(TorchOps(), network, params, x, y, study.recipe().schedule())
     with torch.no_grad():

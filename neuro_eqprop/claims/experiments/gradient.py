@@ -31,7 +31,7 @@ STEPS = 5000
 
 
 def network_of(model: str, hidden: int, data: Dataset) -> Network:
-    """The network of a cell: tanh units and a linear output.
+    """The network of a cell, with tanh units and a linear output.
 
     `layered` and `looped` are symmetric; `nonsymmetric` is the looped one with an arbitrary loop
     matrix and separate feedback weights. `linear` and `softmax` are transformers with that
@@ -99,7 +99,7 @@ def update(
     schedule: Schedule,
     rule: str = Rule.HEBBIAN,
 ) -> dict[str, Array]:
-    """The update of the rule at equilibrium."""
+    """The update of a rule from the equilibria of all phases."""
     ops = NumpyOps()
     nudge = adjoint_field if rule == Rule.ASYMMETRIC else None
     phases = relax(field(ops, network, params, x), y, schedule, TIGHT, nudge)

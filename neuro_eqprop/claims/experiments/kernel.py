@@ -1,6 +1,6 @@
 """CPU time of the phases of one batch and their update: NumPy against torch.
 
-The two alternate in one process on one thread, so that a busy machine slows both alike.
+The two alternate in one process on one thread, so that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.common import data_of, study_of
-from neuro_eqprop.data import one_hot
+from neuro_eqprop.claims.experiments.common import data_of, study_of, training_batch
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -79,8 +78,7 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
     data, study = data_of(arguments), study_of(arguments, seed)
     network, schedule = study.network(data), study.recipe().schedule()
     params = initialise(network, np.random.default_rng(seed))
-    rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.training.batch)
-    x, y = data.train.take(rows).x, one_hot(data.train.y[rows], data.classes)
+    x, y = training_batch(data, study.training.batch, seed)
     numpy_run = prepare_step(NumpyOps(np.float32), network, params, x, y, schedule)
     torch_run = prepare_step(TorchOps(), network, params, x, y, schedule)
     difference = relative_difference(numpy_run(), torch_run())

@@ -17,7 +17,7 @@ from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
 
 SAME = 1e-3
-"""Two equilibria are the same if no rate differs by more."""
+"""Largest difference of a rate between two equilibria that count as the same."""
 
 
 def random_rates(layer: Layer, samples: int, rng: np.random.Generator) -> Array:
@@ -60,7 +60,7 @@ def plane(found: Trained, x: Array, rest: State, *, points: int, seed: int) -> J
 
 
 def landscape(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Increases of the energy, initial states that reach the same equilibrium, and the curves."""
+    """Counts of starts that reach the same equilibrium and of energy rises, and energy curves."""
     found = train_study(study_of(arguments, seed), data_of(arguments))
     x, rng = found.data.test.take(slice(arguments["samples"])).x, np.random.default_rng([seed, 3])
     layers = found.network.moving

@@ -32,7 +32,7 @@ HIDDEN, MEMORY = "hidden", "memory"
 
 
 def jacobians(found: Trained, x: Array) -> Array:
-    """The Jacobian of the loop for each sample at equilibrium (samples, units, units)."""
+    """Jacobians of the loop at equilibrium (samples, units, units)."""
     ops = TorchOps(torch.float64)
     params = {name: ops.from_numpy(value) for name, value in found.float64.items()}
     rest = infer(NumpyOps(), found.network, found.float64, x, TEST_STOP).state

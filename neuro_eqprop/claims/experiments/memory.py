@@ -55,12 +55,12 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401
-        """Run the operation, then count."""
+        """Run the operation, then count the storages that are alive."""
         out = func(*args, **(kwargs or {}))
         given = {storage_id(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
         self.known = {k: v for k, v in self.known.items() if not v[0].expired()}  # type: ignore[no-untyped-call]
         for made in tree_leaves(out):
-            # An argument that is returned, as by a view, is not new.
+            # An output that shares the storage of an argument, such as a view, is not new.
             if isinstance(made, torch.Tensor) and storage_id(made) not in given:
                 storage = made.untyped_storage()
                 weak = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
@@ -70,7 +70,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def storage_id(tensor: torch.Tensor) -> int:
-    """The identity of the storage of a tensor."""
+    """Address of the storage of a tensor."""
     return int(tensor.untyped_storage()._cdata)
 
 
@@ -186,7 +186,7 @@ def saved_by_models() -> dict[str, int]:
 
 
 def peaks(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Peak bytes of each method."""
+    """Peak bytes of a training step by each method."""
     network, steps = network_of(arguments), arguments["steps"]
     params, x, y = random_batch(network, arguments["batch"], seed)
     return {

@@ -1,7 +1,7 @@
 """A transformer with one more embedding layer, which receives no feedback.
 
-The Hebbian rule would leave that layer at its initial weights; rule hybrid trains it by
-backpropagation of the shifts of the tokens above it.
+The Hebbian rule cannot train that layer; rule hybrid trains it by backpropagation of the nudged
+displacement of the tokens above it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cell with a chosen behaviour, to test executors."""
+"""An experiment that computes, fails, sleeps or exits on request, to test executors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neuro_eqprop.claims.claim import Json, UndecidedError
 
 
 def probe(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Compute, fail, sleep or exit, as the argument `do` says."""
+    """Compute, fail, sleep or exit, as given by the argument `do`."""
     match arguments["do"]:
         case "fail":
             raise ValueError("fails on request")

@@ -22,7 +22,7 @@ from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import Damped
 
 ACCURACY_LOSS = 0.001
-"""Largest accuracy loss of an early exit."""
+"""Accepted loss of accuracy of an early exit."""
 
 
 def settle_steps(found: Trained, *, steps: int, tolerance: float) -> tuple[Ints, Ints, Array]:

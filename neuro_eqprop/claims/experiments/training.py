@@ -1,4 +1,4 @@
-"""Accuracy after training, also with a beta that changes from epoch to epoch."""
+"""Accuracy after training with a constant or an annealed beta."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def betas(plan: Mapping[str, Any], count: int) -> list[float]:
 
 
 def annealed(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Test accuracy after each epoch, with the beta of each."""
+    """Test accuracy after each epoch of a training with annealed beta."""
     data, study = data_of(arguments), study_of(arguments, seed)
     network, change = study.network(data), arguments["plan"]
     snapshot, plan = initial_snapshot(study, network), betas(change, study.training.epochs)

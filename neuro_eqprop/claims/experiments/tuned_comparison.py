@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.backprop_mlp import accuracy_of, perceptron, train_by_backprop
+from neuro_eqprop.claims.experiments.backprop_mlp import (
+    accuracy_of,
+    matching_perceptron,
+    train_by_backprop,
+)
 from neuro_eqprop.claims.experiments.common import data_of, study_of, train_study
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.experiments.config import Study, adapt
@@ -41,7 +45,7 @@ def tuned_accuracy(arguments: Mapping[str, Any], seed: int) -> Json:
 
 
 def eqprop(study: Study, data: Dataset) -> float:
-    """Accuracy on the test samples of `data`; zero if training diverges."""
+    """Test accuracy of the network trained by EqProp; zero if training diverges."""
     try:
         return train_study(study, data).accuracy()
     except TrainingError:
@@ -49,9 +53,8 @@ def eqprop(study: Study, data: Dataset) -> float:
 
 
 def backprop(study: Study, data: Dataset) -> float:
-    """The same for a feed-forward network; that of a looped network has a second hidden layer."""
-    hidden = study.get("hidden") * 2 if study.model.name == "looped" else study.get("hidden")
-    net = perceptron((data.features, *hidden, data.classes), study.get("activation"), study.seed)
+    """Test accuracy of a feed-forward network of the same shape, trained by backpropagation."""
+    net = matching_perceptron(study, data)
     cost = Cost(study.training.cost)
     for _ in train_by_backprop(net, data.train, study.recipe(), cost):
         pass

@@ -1,4 +1,4 @@
-"""A variational autoencoder that is trained by EqProp, and its evidence lower bound.
+"""A variational autoencoder trained by EqProp, and its evidence lower bound.
 
 With x a sample, n ~ N(0, I) drawn anew for each presentation, S the latent deviation:
 
@@ -52,7 +52,7 @@ class Block:
     sources: tuple[int, int]
     targets: tuple[int, int]
     width: int
-    """The number of all targets."""
+    """Number of target units."""
     scale: float = 0.0
     stored_name: ClassVar[str] = "block"
     linear: ClassVar[bool] = True
@@ -84,7 +84,7 @@ class Block:
         return post[:, slice(*self.targets)].T @ pre[:, slice(*self.sources)]
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of W, or `scale`."""
+        """The spectral norm of W, or `scale`."""
         return [self.scale or ops.spectral_norm(weight)]
 
 
@@ -103,7 +103,7 @@ class Shapes:
 
 
 def autoencoder(s: Shapes) -> Network:
-    """The network of the module; its input is (x, n), its output (r, sqrt(v) z)."""
+    """The autoencoder, with input (x, n) and output (r, sqrt(v) z)."""
     n, m, g = s.pixels, s.latent, s.feedback
     layers = (
         Layer("input", (n + m,), LINEAR, Role.INPUT),
@@ -125,7 +125,7 @@ def autoencoder(s: Shapes) -> Network:
 
 
 def decoder(s: Shapes) -> Network:
-    """The part of the network that a given latent drives."""
+    """The decoder alone, with the latents as its input."""
     g = s.feedback
     layers = (
         Layer("latent", (s.latent,), LINEAR, Role.INPUT),
@@ -144,13 +144,13 @@ def settle(network: Network, params: Mapping[str, Array], x: Array, layer: str) 
 
 
 def decoder_parameters(s: Shapes, params: Mapping[str, Array]) -> dict[str, Array]:
-    """Those of the autoencoder; its output has the latent block too."""
+    """The parameters of the decoder, without the biases of the prior block of the output."""
     taken = {name: params[name] for name in decoder(s).parameters()}
     return taken | {"output": params["output"][: s.pixels]}
 
 
 def bound(s: Shapes, params: Mapping[str, Array], data: Dataset, rng: np.random.Generator) -> Json:
-    """The bound of test samples in nats, and the error of reconstructed ones.
+    """The evidence lower bound of the test samples in nats, and their reconstruction error.
 
     The variance of a pixel is that of the reconstructed training samples.
     """
@@ -185,18 +185,18 @@ def gaussian(squared: float, variance: float, size: int) -> float:
 
 
 def latent_mean(s: Shapes, params: Mapping[str, Array], x: Array) -> Array:
-    """m(x)."""
+    """m(x), the mean of the posterior."""
     still = np.concatenate([x, np.zeros((len(x), s.latent))], axis=1)
     return settle(autoencoder(s), params, still, "latent")
 
 
 def drawn(mean: Array, s: Shapes, rng: np.random.Generator) -> Array:
-    """Draws of the posterior."""
+    """Latents drawn from the posterior."""
     return mean + s.deviation * rng.standard_normal(mean.shape)
 
 
 def decode(s: Shapes, params: Mapping[str, Array], z: Array) -> Array:
-    """The samples r of latents."""
+    """The outputs r of the decoder for latents z."""
     return settle(decoder(s), decoder_parameters(s, params), z, "output")
 
 
@@ -209,7 +209,7 @@ def nearest_distance(a: Array, b: Array) -> float:
 
 
 def variational(arguments: Mapping[str, Any], seed: int) -> Json:
-    """The bound of test samples, and how near samples drawn from the prior come to them."""
+    """The evidence lower bound, and distances of generated samples to the test samples."""
     data, study = data_of(arguments), study_of(arguments, seed)
     (hidden, latent), rng = study.get("hidden"), np.random.default_rng([seed, 1])
     s = Shapes(

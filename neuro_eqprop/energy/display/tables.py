@@ -91,7 +91,7 @@ def sorted_chips(report: EnergyReport) -> list[EnergyEstimate]:
 
 
 def print_counted(counted: CountedEvents, console: Console) -> None:
-    """Print what was counted."""
+    """Print the counted events and the accuracy."""
     bits = "" if counted.bits is None else f", {counted.bits}-bit weights"
     code = f" in code {counted.code}" if counted.code else ""
     host = f" ({counted.host_macs:.4g} host MACs a sample)" if counted.host_macs else ""

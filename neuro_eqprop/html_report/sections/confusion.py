@@ -1,4 +1,4 @@
-"""Which classes are mistaken for which, on the test samples after the last epoch."""
+"""Confusion matrix of the test samples after the last epoch."""
 
 from __future__ import annotations
 

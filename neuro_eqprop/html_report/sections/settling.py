@@ -92,7 +92,7 @@ def answers(trace: Trace) -> Ints | None:
 
 
 def output_change(trace: Trace, samples: int) -> Array:
-    """How far the nudge moves the output of each of the first samples; zeros without a nudge."""
+    """L1 norm of the change of the output by the nudge, by sample; zeros without a nudge."""
     output = trace.layers_with_rates[-1]
     change = np.zeros_like(trace.rate(output)[:samples])
     if has_nudged_phases(trace.schedule):

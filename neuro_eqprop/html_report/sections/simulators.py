@@ -36,7 +36,7 @@ def body(run: RunContents) -> str:
     rows = [
         [text_cell(each.name), *cells(row)] for each in run.runs for row in last_evaluations(each)
     ]
-    # A column in which nothing differs from nothing only takes place.
+    # Columns without any value are left out.
     empty = {"run"} if not run.others else set()
     empty |= {
         name
@@ -50,7 +50,7 @@ def body(run: RunContents) -> str:
         "<p>Same answer: the share of samples where the largest pre-activation of the output is "
         "the same unit as in the network of rates. Spikes (binary or graded) are per neuron; "
         "synops, the synapses they reach, per sample. Seconds are those of the run; compile is the "
-        "time in which a simulator was compiled before, once for all runs. Click a heading to "
+        "time to compile the simulator, once for all runs. Click a heading to "
         "sort.</p>"
         f"{table('simulators', header, rows)}{reproduce(*again)}"
     )
@@ -76,7 +76,7 @@ def cells(row: Row) -> list[Cell]:
 
 
 def last_evaluations(run: RunContents) -> list[Row]:
-    """The last one of evaluations with the same settings."""
+    """The last evaluation with each combination of settings."""
     last: dict[tuple[str, ...], Row] = {}
     for row in run.evaluations:
         key = tuple(str(row.get(name)) for name in ("on", "code", "bits", "steps", "samples"))

@@ -82,19 +82,19 @@ def download(address: str, file: DatasetFile, path: Path, progress: Progress) ->
 
 
 class SafeRedirects(HTTPRedirectHandler):
-    """Follows a server that sends a request elsewhere, but not to an address without https."""
+    """Redirect handler that refuses addresses without https."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
         """The request to the new address."""
         if not safe(newurl):
-            raise DataError(f"the server sends the download on to {newurl}, which is not https")
+            raise DataError(f"the server redirects the download to {newurl}, which is not https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def https_only() -> OpenerDirector:
-    """Opens addresses that `safe` accepts."""
+    """URL opener that follows redirects only to addresses that `safe` accepts."""
     return build_opener(SafeRedirects)
 
 
@@ -103,7 +103,7 @@ def copy(
 ) -> None:
     """Copy the bytes at an address; a response much larger than the file is an error.
 
-    Only https is followed, also where a server sends a request elsewhere.
+    Only https is used, also after a redirect.
     """
     if not safe(address):
         raise DataError(f"{address} is not an https address")

@@ -20,7 +20,7 @@ PACKED = (".gz", ".zip")
 class VerifiedFile:
     """A file of a data set, and the result of its checksum.
 
-    It is `SAME`, `UNKNOWN`, or what known copy of the original the file belongs to.
+    `state` is `SAME`, `UNKNOWN`, or the name of the known copy that the file belongs to.
     """
 
     path: str

@@ -120,20 +120,27 @@ def load_profiles(
     names: Iterable[str | Path | Profile], overrides: Iterable[str] = ()
 ) -> list[Profile]:
     """Several profiles; each override names its profile: ``"loihi1.energy.synop=30pJ"``."""
-    chosen = list(dict.fromkeys(names))
-    targets = {name_of(each): each for each in chosen}
-    wanted: dict[str, dict[str, str | float]] = {name: {} for name in targets}
+    targets = {name_of(each): each for each in names}
+    wanted = overrides_by_profile(targets, overrides)
+    return [load_profile(each, wanted[name]) for name, each in targets.items()]
+
+
+def overrides_by_profile(
+    names: Iterable[str], overrides: Iterable[str]
+) -> dict[str, dict[str, str | float]]:
+    """Overrides such as ``"loihi1.energy.synop=30pJ"``, by name of the profile and key."""
+    wanted: dict[str, dict[str, str | float]] = {name: {} for name in names}
     for each in overrides:
         name, _, rest = each.partition(".")
-        if name not in targets or not rest:
-            listed = ", ".join(closest_first(name, targets))
+        if name not in wanted or not rest:
+            listed = ", ".join(closest_first(name, wanted))
             raise ProfileError(
                 f"override {each!r} names no profile of this call ({listed}); "
                 "it reads PROFILE.SECTION.KEY=VALUE, as in loihi1.energy.synop=30pJ"
             )
         key, value = parse_override(rest)
         wanted[name][key] = value
-    return [load_profile(each, wanted[name]) for name, each in targets.items()]
+    return wanted
 
 
 def parse_override(text: str) -> tuple[str, str]:
@@ -192,9 +199,9 @@ def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Any], tupl
 
 
 def merge(own: Table, base: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The tables of a base with one's own merged over them, and which quantities changed."""
+    """The tables of a base profile updated with `own` ones, and the quantities that changed."""
     tables = deepcopy(dict(base))
-    tables.pop("notes", None)  # They speak of the other machine.
+    tables.pop("notes", None)  # they describe the base chip
     changed = []
     for name, value in own.content.items():
         if name in SECTIONS:

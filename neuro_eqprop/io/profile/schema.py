@@ -1,4 +1,4 @@
-"""From the tables of a TOML file to a checked `Profile`."""
+"""Conversion of the tables of a TOML file to a checked `Profile`."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ FIELDS = (
 ONE_WORKLOAD = 0.3
 """Least relative range, to both sides, of a cost that was found with one workload."""
 ONE_LOAD = 2.0
-"""The same as a factor, of the power of a running chip at one load: others draw more or less.
+"""Least range, as a factor to both sides, of active power that was measured at one load.
 
-Chips measured at several loads span more: BrainScaleS-2 a factor of 4, ReckOn of 7."""
+The power depends on the load: BrainScaleS-2 spans a factor of 4 over its loads, ReckOn of 7."""
 EXACT = (Basis.ARCHITECTURAL, Basis.GIVEN)
 """Numbers by design or by the user, whose range is as stated."""
 KINDS = {"energy": Kind.MARGINAL, "power": Kind.POWER, "time": Kind.TIME}

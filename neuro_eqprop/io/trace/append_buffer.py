@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.checked_files.hdf5 import leave_open
+from neuro_eqprop.checked_files.hdf5 import Node, leave_open
 from neuro_eqprop.checked_files.write import WriteError, check_space
-from neuro_eqprop.io.trace.schema import Node, append
+from neuro_eqprop.io.trace.schema import append
 
 MAX_DELAY = 0.8
 """Seconds after which rows are written, even if no more arrive."""
@@ -31,8 +31,8 @@ class AppendBuffer:
     """Rows buffered for their data sets, written together and flushed.
 
     A timer writes them after `MAX_DELAY`, so that a pause of the simulator does not delay rows that
-    it recorded before. A disk without room is noticed before a write, since HDF5 does not survive a
-    write that fails; after one the file is not changed.
+    it recorded before. The free space is checked before each write, because HDF5 cannot go on after
+    a failed one; after a failure the file is not changed any more.
     """
 
     def __init__(self, file: Node, path: Path) -> None:
@@ -85,7 +85,7 @@ class AppendBuffer:
                 self._write()
 
     def moved(self, path: Path) -> None:
-        """The file has another name now."""
+        """Set the path of the file after it was renamed."""
         self._path = path
 
     def mark_complete(self) -> None:
@@ -106,7 +106,7 @@ class AppendBuffer:
             self._data.clear()
 
     def drop(self) -> None:
-        """Forget rows that could not be written."""
+        """Discard rows that could not be written."""
         with self._lock:
             self._stop_timer()
             self._waiting, self._replaced, self._bytes = {}, {}, 0
@@ -137,8 +137,8 @@ class AppendBuffer:
         try:
             for name, values in self._replaced.items():
                 self._data[name][...] = values
-            # What counts samples and epochs comes after what it counts has been flushed, so that a
-            # write that fails or is cut off cannot make a sample count that is not there.
+            # Data sets that count samples and epochs are written after the data they count, so that
+            # a write that fails or is cut off never counts a sample that is not there.
             last = {name for name in waiting if name.startswith(COUNTED_BY)}
             for part in (waiting.keys() - last, last):
                 for name in sorted(part):
@@ -163,7 +163,7 @@ class AppendBuffer:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            # It stays: a file that could not be written once is not continued.
+            # Raised at every call: after one failed write the file is not continued.
             raise type(self._failure)(*self._failure.args) from self._failure
 
 

@@ -16,12 +16,12 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.checked_files.hdf5 import leave_open
+from neuro_eqprop.checked_files.hdf5 import Node, leave_open
 from neuro_eqprop.checked_files.lock import FileLock, LockedError
 from neuro_eqprop.checked_files.read import one_line
 from neuro_eqprop.checked_files.write import WriteError, check_space, temporary_name
 from neuro_eqprop.io.trace.append_buffer import WRITE_ERRORS, AppendBuffer
-from neuro_eqprop.io.trace.schema import Node, TraceError, check_names, create_layout
+from neuro_eqprop.io.trace.schema import TraceError, check_names, create_layout
 from neuro_eqprop.io.trace.verify import verify_written
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog
 from neuro_eqprop.traces import (
@@ -276,7 +276,7 @@ class Writer:
             if kind is None and not complete:
                 raise TraceError(f"{self.path}: {taken} of {wanted} announced samples recorded")
         except TraceError:
-            if kind is None:  # else the error that ended the block goes on
+            if kind is None:  # else the error that ended the block is raised
                 raise
         finally:
             self._close()

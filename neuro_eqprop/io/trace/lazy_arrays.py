@@ -10,8 +10,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.checked_files.hdf5 import Node
 from neuro_eqprop.io.trace.read import ALL, TraceReader
-from neuro_eqprop.io.trace.schema import Node
 
 Index: TypeAlias = Any
 """Index of an array: an integer, a slice, a mask, or a tuple of these."""
@@ -43,7 +43,7 @@ class LazyArray(NDArrayOperatorsMixin):
         first, *rest = key if isinstance(key, tuple) else (key,)
         if first is Ellipsis:
             first, rest = ALL, [Ellipsis, *rest]
-        # Counted in our length, not in the file's, which may hold part of another sample.
+        # Relative to `length`: the file may hold part of another sample after it.
         rows = range(self.length)[first] if isinstance(first, (slice, int, np.integer)) else first
         if isinstance(rows, range):
             rows = slice(rows.start, rows.stop, rows.step) if len(rows) else slice(0, 0)

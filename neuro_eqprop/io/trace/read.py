@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.checked_files.hdf5 import known_filters, open_hdf5
+from neuro_eqprop.checked_files.hdf5 import Node, known_filters, open_hdf5
 from neuro_eqprop.checked_files.read import parse_json
 from neuro_eqprop.io.trace.schema import (
     COLUMNS,
     FORMAT,
     OLD_STEP_SECONDS,
     SCHEMA,
-    Node,
     TraceError,
 )
 from neuro_eqprop.io.trace.synapses import history_lengths
@@ -140,7 +139,7 @@ class TraceReader:
         if node.dtype.kind not in kind or ndim not in (None, node.ndim):
             raise self.refuse(f"{name} is {node.dtype} with {node.ndim} dimensions")
         if not known_filters(node):
-            raise self.refuse(f"{name} is packed in a way that traces are not")
+            raise self.refuse(f"{name} has a filter that traces do not use")
         claimed = node.size * node.dtype.itemsize
         if claimed > min(MAX_SIZE, MAX_COMPRESSION * node.id.get_storage_size() + MAX_UNWRITTEN):
             raise self.refuse(f"{name} claims {claimed} bytes that the file does not hold")

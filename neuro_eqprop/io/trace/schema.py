@@ -31,11 +31,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.checked_files.hdf5 import Node
 from neuro_eqprop.synapse_recording import COLUMNS as SYNAPSE_COLUMNS
 from neuro_eqprop.traces import Counts, Plan
 
-Node: TypeAlias = Any
-"""A file, group or data set of h5py, which has no type hints."""
 Bytes: TypeAlias = npt.NDArray[np.bytes_]
 
 FORMAT = "neuro_eqprop trace"
@@ -141,7 +140,7 @@ def create_phases(group: Node, plan: Plan) -> None:
 
 def create_fixed(group: Node, name: str, values: Array | Ints | Bytes, unit: str) -> Node:
     """Create a data set with fixed contents."""
-    # Only data in chunks have checksums, and there are no chunks of nothing.
+    # HDF5 has checksums only for chunked data, and no chunks for empty data sets.
     sums = {"fletcher32": True} if values.ndim and values.size else {}
     data = group.create_dataset(name, data=values, **sums)
     data.attrs["unit"] = unit

@@ -413,7 +413,7 @@ def start(chain: Chain, x: Tensor) -> Rest:
     for node in chain.nodes:
         rate = node.layer.activation
         state: LayerState = (
-            PooledState(chain.ops, rate, node.pool, keeps=bool(node.lower))
+            PooledState(chain.ops, rate, node.pool, keeps=contrasts_both_ways(node))
             if node.pool > 1
             else PlainState(chain.ops, rate)
         )
@@ -432,6 +432,11 @@ def start(chain: Chain, x: Tensor) -> Rest:
     rest = Rest(inputs, layers, entered, none, list(none), [], base, base)
     rest.block = output_block(chain, layers)
     return rest
+
+
+def contrasts_both_ways(node: Node) -> bool:
+    """Whether the contrast with an earlier hidden layer has its second term."""
+    return any(link.gain > SMALL_FEEDBACK for link in node.lower)
 
 
 def output_block(chain: Chain, layers: Sequence[LayerState]) -> OutputBlock | None:

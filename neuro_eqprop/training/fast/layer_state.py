@@ -184,8 +184,8 @@ class PlainState:
 class PooledState:
     """An image whose rates others see as averages over squares of `size` by `size`.
 
-    Attributes as of `PlainState`; `full`, one rate for each pixel, is kept only if an earlier layer
-    needs it (`keeps`).
+    Attributes as of `PlainState`; `full`, one rate for each pixel, is computed when it is read, and
+    kept after `release` only if the contrast of a connection needs it (`keeps`).
     """
 
     def __init__(self, ops: TorchOps, rate: Activation, size: int, *, keeps: bool) -> None:
@@ -193,10 +193,20 @@ class PooledState:
         self.base: Tensor
         self.fed: Tensor | None = None
         self.rates: Tensor
-        self.full: Tensor
+        self.pixels: Tensor | None = None
         self.shift: Tensor | None = None
         self.full_shift: Tensor | None = None
         self.started, self.finished = False, True
+
+    @property
+    def full(self) -> Tensor:
+        """The rate of each pixel."""
+        if self.pixels is None:
+            from neuro_eqprop.training.fast import pooling_kernels
+
+            self.pixels = torch.empty_like(self.base)
+            pooling_kernels.rates(*self.arguments(), flat(self.pixels))
+        return self.pixels
 
     def drive(self, base: Tensor) -> None:
         """Set the drive from below."""
@@ -225,21 +235,22 @@ class PooledState:
         """New rates and their averages."""
         self.fed = feedback(held, None)
         if not self.compiled:
-            self.full = settle(self.rate, self.drives())
-            self.rates = couplings.pooled(self.full, self.size)
+            self.pixels = settle(self.rate, self.drives())
+            self.rates = couplings.pooled(self.pixels, self.size)
             return
         from neuro_eqprop.training.fast import pooling_kernels
 
+        self.pixels = None
         if not self.started:
             samples, height, width, channels = self.base.shape
             few = (samples, height // self.size, width // self.size, channels)
             self.rates = self.base.new_empty(few)
-            self.full = torch.empty_like(self.base) if self.keeps else self.rates
             self.started = True
-        known = flat(self.base), flat(self.feedback()), self.limits, *self.layout()
-        pooling_kernels.settle(*known, flat(self.rates))
-        if self.keeps:
-            pooling_kernels.rates(*known, flat(self.full))
+        pooling_kernels.settle(*self.arguments(), flat(self.rates))
+
+    def arguments(self) -> tuple[Array, Array, Array, tuple[int, ...], tuple[int, int]]:
+        """The first arguments of compiled code: drive, feedback, limits and layout."""
+        return flat(self.base), flat(self.feedback()), self.limits, *self.layout()
 
     def feedback(self) -> Tensor:
         """The feedback to each square."""
@@ -285,6 +296,7 @@ class PooledState:
 
     def release(self) -> None:
         """Free the drives; the layer can be neither settled nor displaced afterwards."""
+        self.pixels = self.full if self.keeps else None
         self.base = self.base.new_empty(0)
         self.fed = None
 

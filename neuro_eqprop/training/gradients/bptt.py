@@ -19,7 +19,7 @@ from neuro_eqprop.training.gradients.loss import loss
 
 @dataclass(frozen=True, slots=True)
 class Unrolled:
-    """The gradient through some steps, and the states at their end."""
+    """The result of `bptt_gradient`: gradients, and the states at the end of the unrolled steps."""
 
     gradients: dict[str, Values]
     free: Field
@@ -27,7 +27,7 @@ class Unrolled:
     before: State
     """The state before the last step."""
     cost: float
-    """Of the batch, or its mean."""
+    """Cost of the last state, summed or averaged over the batch as the gradients are."""
 
 
 @torch.enable_grad()

@@ -1,4 +1,4 @@
-"""An update rule: its function, its settings, and the facts that help and refusals are made of."""
+"""`UpdateRule`: function, settings and properties of an update rule, for help and checks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Update: TypeAlias = Callable[
 ]
 """Computes the update of a batch; the first argument is the `Ops` (baselines need torch)."""
 
-REAL = tuple(nudging.value for nudging in Nudging if nudging is not Nudging.HOLOMORPHIC)
-"""Names of the nudgings by a real beta."""
-EVERY = tuple(nudging.value for nudging in Nudging)
+REAL_NUDGINGS = tuple(nudging.value for nudging in Nudging if nudging is not Nudging.HOLOMORPHIC)
+"""Names of the nudgings with a real beta."""
+ALL_NUDGINGS = tuple(nudging.value for nudging in Nudging)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class UpdateRule:
     nudgings
         Names of the nudgings that the rule supports.
     baseline
-        Whether it differentiates by torch, for comparison with equilibrium propagation.
+        Whether it uses automatic differentiation, for comparison with equilibrium propagation.
     compares_phases
-        Whether the update is a contrast of phases, so that an unsettled free phase falsifies it.
+        Whether the update is a contrast of phases, wrong if the free phase has not settled.
     needs_feedback
-        Whether layers without feedback would not learn.
+        Whether a layer learns only if it receives feedback.
     feed_forward
-        Whether it trains the network without feedback.
+        Whether it removes the feedback of the network before training.
 
     """
 
@@ -51,7 +51,7 @@ class UpdateRule:
     label: str
     update: Update
     settings: type[RuleSettings]
-    nudgings: tuple[str, ...] = REAL
+    nudgings: tuple[str, ...] = REAL_NUDGINGS
     baseline: bool = False
     compares_phases: bool = False
     needs_feedback: bool = False

@@ -15,12 +15,12 @@ from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.gradients.bptt import bptt_gradient
 from neuro_eqprop.training.gradients.implicit import implicit_gradient
-from neuro_eqprop.training.rules.base import EVERY, UpdateRule
+from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule
 from neuro_eqprop.training.rules.phases import check_gradients, settling, summarise
 from neuro_eqprop.training.settings import RuleSettings, SolverSettings, SweepSettings
 
 ADJOINT_STEPS = 2
-"""Steps of the adjoint for each free step."""
+"""Iterations of the adjoint equation for each free step."""
 
 
 def bptt(
@@ -30,7 +30,7 @@ def bptt(
     batch: Batch,
     config: TrainingConfig,
 ) -> BatchUpdate:
-    """Backpropagation through the free steps; through a single sweep for rule 'backprop'."""
+    """Gradient by BPTT through the free steps; through a single sweep for rule 'backprop'."""
     single = config.rule == Rule.BACKPROP
     steps = 1 if single else config.free_steps
     unrolled = bptt_gradient(
@@ -59,7 +59,7 @@ def implicit(
     batch: Batch,
     config: TrainingConfig,
 ) -> BatchUpdate:
-    """Settle without recording a graph, then iterate the adjoint at the equilibrium."""
+    """Implicit gradient: settle without a graph, then solve the adjoint at the equilibrium."""
     free = field(ops, network, params, batch.x)
     stop = Stop(config.tolerance, config.free_steps, batch.measured)
     rest = solve(free, free.zero_state(), settling(config, measured=batch.measured).free, stop)
@@ -89,7 +89,7 @@ BACKPROP = UpdateRule(
     "backpropagation through the network without feedback",
     bptt,
     RuleSettings,
-    nudgings=EVERY,
+    nudgings=ALL_NUDGINGS,
     baseline=True,
     feed_forward=True,
 )
@@ -98,7 +98,7 @@ BPTT = UpdateRule(
     "backpropagation through the steps of the free phase",
     bptt,
     SweepSettings,
-    nudgings=EVERY,
+    nudgings=ALL_NUDGINGS,
     baseline=True,
 )
 IMPLICIT = UpdateRule(
@@ -106,6 +106,6 @@ IMPLICIT = UpdateRule(
     "implicit gradient at the equilibrium, as in deep equilibrium models",
     implicit,
     SolverSettings,
-    nudgings=EVERY,
+    nudgings=ALL_NUDGINGS,
     baseline=True,
 )

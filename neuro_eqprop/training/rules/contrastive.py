@@ -60,8 +60,8 @@ def path_of(ops: Ops, network: Network, config: TrainingConfig) -> Path:
     return Path.DISPLACEMENT if is_supported(network) else Path.PHASES
 
 
-known_path = keep_last(path_of)
-"""`path_of`, which takes long beside a small batch, worked out once in a training."""
+cached_path = keep_last(path_of)
+"""`path_of`, cached for a training: on a small batch it would take a large part of the time."""
 
 
 def contrastive(
@@ -74,7 +74,7 @@ def contrastive(
     """The update of a batch from its free and nudged equilibria."""
     if config.nudging is Nudging.HOLOMORPHIC:
         return holomorphic(ops, network, params, batch, config)
-    path = known_path(ops, network, config)
+    path = cached_path(ops, network, config)
     if path is Path.DISPLACEMENT and isinstance(ops, TorchOps):
         schedule = config.schedule(batch.beta)
         return update_by_displacement(ops, network, params, batch, schedule)

@@ -1,4 +1,4 @@
-"""The contrastive rules by name; the first update imports their code, and torch with it."""
+"""The contrastive rules by name; their code, and with it torch, is imported on the first update."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import TrainingConfig
-from neuro_eqprop.training.rules.base import EVERY, UpdateRule
+from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule
 from neuro_eqprop.training.settings import ContrastiveSettings
 
 
@@ -30,7 +30,7 @@ HEBBIAN = UpdateRule(
     "contrast of Hebbian products; the gradient for small beta if all connections are symmetric",
     contrastive,
     ContrastiveSettings,
-    nudgings=EVERY,
+    nudgings=ALL_NUDGINGS,
     compares_phases=True,
     needs_feedback=True,
 )
@@ -39,7 +39,7 @@ VECTOR_FIELD = UpdateRule(
     "shift of the target times the free rate of the source",
     contrastive,
     ContrastiveSettings,
-    nudgings=EVERY,
+    nudgings=ALL_NUDGINGS,
     compares_phases=True,
     needs_feedback=True,
 )
@@ -48,6 +48,6 @@ ASYMMETRIC = UpdateRule(
     "vector-field rule with the adjoint nudge; the gradient also without symmetric connections",
     contrastive,
     ContrastiveSettings,
-    nudgings=EVERY,
+    nudgings=ALL_NUDGINGS,
     compares_phases=True,
 )

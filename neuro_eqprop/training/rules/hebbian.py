@@ -89,7 +89,7 @@ def bias_update(ops: Ops, layer: Layer, shift: Values) -> Values:
 
 def weighted_sum(values: Mapping[str, Values], coefficients: Mapping[str, complex]) -> Values:
     """The sum over phases of c[phase] times the value of that phase."""
-    if len(coefficients) == 2:  # usually c and -c: one pass over the arrays less
+    if len(coefficients) == 2:  # usually c and -c, which saves one pass over the arrays
         (one, c), (other, minus) = coefficients.items()
         if c == -minus:
             difference = values[one] - values[other]

@@ -1,8 +1,8 @@
 """The hybrid rule: EqProp where layers settle, backpropagation in the feed-forward stem below.
 
 The stem consists of the hidden layers that receive no feedback. The shift D s of a settled layer
-under the nudge is minus the gradient of the cost by its drive, so the stem is trained by the
-gradient of - sum over the connections out of the stem of D s_target . A(W) s_stem.
+under the nudge estimates minus the gradient of the cost by its drive (Scellier & Bengio 2017), so
+the stem descends - sum over the connections out of it of D s_target . A(W) s_stem.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from neuro_eqprop.training.settings import ContrastiveSettings
 
 
 def stem_of(network: Network) -> list[str]:
-    """The hidden layers driven by the input and by each other alone, in order."""
+    """The hidden layers that are driven only by the input and by each other, in order."""
     stem: list[str] = []
     for layer in network.layers:
         feedback = any(

@@ -20,7 +20,7 @@ from neuro_eqprop.training.rules.asymmetric import adjoint_field
 
 
 def settling(config: TrainingConfig, *, measured: bool) -> Settling:
-    """The solvers of a configuration."""
+    """The solvers that a configuration names."""
     inner: tuple[Inner, Inner]
     if config.together:
         inner = Damped(config.damping), Damped(config.damping)
@@ -57,7 +57,7 @@ class SettledPhases:
     def update(
         self, gradients: Mapping[str, Values], batch: Batch, config: TrainingConfig
     ) -> BatchUpdate:
-        """These gradients with the statistics of the phases."""
+        """The batch update with these gradients and the statistics of the phases."""
         return summarise(
             self.free,
             self.rest.state,
@@ -99,7 +99,7 @@ def check_gradients(
     ops: Ops, network: Network, states: Mapping[str, State], gradients: Mapping[str, Values]
 ) -> None:
     """Raise TrainingError if the gradients are not finite, naming the first layer that is not."""
-    # The gradient of the output bias is small, and its sum is not finite if any rate is not.
+    # This array is small, and its sum is NaN or inf if any output rate is.
     if isfinite(float(gradients[network.output.name].sum())):
         return
     diverged = (

@@ -11,7 +11,7 @@ from neuro_eqprop.activations import TANH
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.job import Job, Part, Tick, load, save, tick
 from neuro_eqprop.backends.lava.recording import StepRecorder, layouts
-from neuro_eqprop.backends.lava.worker import islands
+from neuro_eqprop.backends.lava.worker import connected_components
 from neuro_eqprop.schedules import Phase, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -80,7 +80,7 @@ def test_every_step_lies_in_its_phase() -> None:
 
 
 def test_populations_are_grouped_by_what_hangs_together(job: Job) -> None:
-    assert islands(job.network) == [[0, 1], [2]]
+    assert connected_components(job.network) == [[0, 1], [2]]
 
 
 def fill(part: Part, samples: int) -> None:
@@ -90,7 +90,7 @@ def fill(part: Part, samples: int) -> None:
     for _ in range(samples):
         for step in range(part.job.steps):
             drive = np.full(2, float(step))
-            recorder.note(
+            recorder.record(
                 step,
                 tick(part.job.schedule, step),
                 message=spike,
@@ -121,11 +121,11 @@ def test_a_ledger_counts_averages_and_keeps(job: Job, tmp_path: Path) -> None:
 
 def test_tables_that_are_not_what_they_should_be_are_refused(job: Job, tmp_path: Path) -> None:
     part = Part(job, 0, tmp_path)
-    with pytest.raises(BackendError, match=r"lava left 0\.messages\.npy unreadable"):
+    with pytest.raises(BackendError, match=r"cannot read 0\.messages\.npy of lava"):
         layouts(part)["messages"].read()
     fill(part, 1)
-    with pytest.raises(BackendError, match=r"lava left 0\.messages\.npy unreadable"):
+    with pytest.raises(BackendError, match=r"cannot read 0\.messages\.npy of lava"):
         layouts(part)["messages"].read()
     np.save(tmp_path / "0.firing.npy", np.zeros(3))
-    with pytest.raises(BackendError, match=r"lava left float64 \(3,\) in 0\.firing\.npy"):
+    with pytest.raises(BackendError, match=r"0\.firing\.npy of lava has float64 \(3,\)"):
         layouts(part)["firing"].read()

@@ -19,7 +19,7 @@ from neuro_eqprop.backends.lava.learning.job import (
     literal,
     load,
     message_size,
-    places,
+    message_slices,
     save,
 )
 from neuro_eqprop.backends.lava.learning.learner import LavaLearner, ProgressMonitor
@@ -81,7 +81,7 @@ def test_a_saved_learning_job_loads_unchanged(numbers: LoihiEngine | None, tmp_p
 
 def test_the_message_of_the_source_has_a_slice_for_every_current_and_pull() -> None:
     made = learning_job(LearningRule(PHASES, 5.0))
-    found = places(made.job)
+    found = message_slices(made.job)
     assert set(found) == {("input", "current"), ("output", "pull")}
     taken = np.zeros(message_size(made.job), dtype=int)
     for place in found.values():
@@ -132,7 +132,7 @@ def test_unsupported_networks_are_refused_with_the_reason() -> None:
     )
     check_refused(
         learning_job(real, flaws=Nonidealities(weight_noise=0.1)),
-        "pass on other weights than they have",
+        "differ from the stored weights",
     )
     check_refused(learning_job(real, feedback=0.7), "learns at 1.42.*below 8 times a power")
     made = learning_job(real)
@@ -154,7 +154,7 @@ def test_synaptic_input_beyond_32_bits_is_refused() -> None:
 
 
 def test_graded_units_do_not_learn_in_fixed_point() -> None:
-    with pytest.raises(PlasticityError, match="bytes without a sign"):
+    with pytest.raises(PlasticityError, match="unsigned bytes"):
         learning_job(LearningRule(PHASES, 5.0, numbers=ENGINE), code=Code.GRADED)
 
 

@@ -121,7 +121,7 @@ def test_what_would_hang_a_run_is_an_error_before_it(model: Model, neurons: str)
     for config in (Loihi2SimCfg(select_tag="floating_pt"), Loihi2SimCfg()):
         with pytest.raises(ValueError, match=r"tag 'fixed_pt'.*net.run_config\(\)"):
             net.run(condition=RunSteps(4), run_cfg=config)
-    with pytest.raises(RuntimeError, match=r"lava-loihi|Python models alone"):
+    with pytest.raises(RuntimeError, match=r"lava-loihi|Python models only"):
         net.run(condition=RunSteps(4), run_cfg=Loihi2HwCfg(select_tag=net.tag))
     net.run(condition=RunSteps(4))  # its own configuration
     net.stop()

@@ -30,10 +30,10 @@ def test_a_sample_is_passed_on_when_all_its_rows_are_written(tmp_path: Path) -> 
     stream.poll()
     assert not sink.recordings
     tables[0].rows[:] = True
-    tables[0].turn(1)
+    tables[0].flush(1)
     stream.poll()
     assert not sink.recordings
-    tables[1].turn(1)
+    tables[1].flush(1)
     stream.poll()
     assert len(sink.recordings) == 1
     assert sink.recordings[0].spikes["a"].all()

@@ -39,7 +39,7 @@ def test_a_whole_file_of_others_passes(foreign: Path) -> None:
     assert read(foreign, Assumptions(dt=1.0)).network.output == "cell"
 
 
-@pytest.mark.parametrize("reason", ["reading it does not come to an end", "reading it crashes"])
+@pytest.mark.parametrize("reason", ["reading it does not end", "reading it crashes"])
 def test_a_file_that_its_reader_does_not_survive_is_refused(
     foreign: Path, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:

@@ -20,11 +20,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neuro_eqprop.checked_files.hdf5 import Node
 from neuro_eqprop.cli import main
 from neuro_eqprop.io.trace.append_buffer import MAX_DELAY, AppendBuffer
 from neuro_eqprop.io.trace.file import Writer, write
 from neuro_eqprop.io.trace.lazy import read, read_progress
-from neuro_eqprop.io.trace.schema import Node, TraceError
+from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.traces import ActivityKind, Origin, Plan, Record, Recording, SpikeTrain

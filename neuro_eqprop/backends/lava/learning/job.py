@@ -6,9 +6,10 @@ t and a weight w. In floating point its rule after every step is
     dt = x1 y1 y2 - t y3            (2 x1 y1 y2 for a graded source, whose x1 is half of r_pre)
     dw = share t y1 y3
 
-A target sends y1 = r_post, y2 = f, y3 = 0 in a step of a phase, with f zero outside the window, and
-y1 = eta / share, y2 = 0, y3 = 1 in a commit: the rule of `neuro_eqprop.spiking.plasticity`.
-In integers, where the engine multiplies by powers of two only, it is
+In a step of a phase, a target sends y1 = r_post, y2 = f and y3 = 0, where f is zero outside the
+window. In a commit it sends y1 = eta / share, y2 = 0 and y3 = 1. This is the rule of
+`neuro_eqprop.spiking.plasticity`. In integers, where the engine multiplies only by powers of two,
+the rule is
 
     dt = 2^-7 x1 y1 y2 - t y3
     dw = 2^exponent t y3
@@ -47,17 +48,18 @@ DESCRIPTION_FILE = "learning.json"
 
 @dataclass(frozen=True, slots=True)
 class LearningJob:
-    """A plastic network, its training samples, and what to record."""
+    """A plastic network, its training samples, and the synapses and signals to record."""
 
     plastic: PlasticNetwork
     training: TrainingSamples
     chosen: tuple[tuple[str, int, int], ...] = ()
+    """Synapses to record: (projection, target unit, source unit)."""
     activity: Record = NOTHING
     """Spikes and signals of populations to record."""
 
     @property
     def job(self) -> Job:
-        """The simulation job, in which the commit is a phase of one step."""
+        """The simulation job; the commit is a phase of one step."""
         schedule = (*self.plastic.rule.schedule, Phase(COMMIT, 0.0, 1, 1))
         return Job(self.plastic.network, self.training.stimulus, schedule, self.activity)
 
@@ -72,7 +74,7 @@ class LearningJob:
         return [k for k, (projection, _, _) in enumerate(self.chosen) if projection == name]
 
     def learner(self, name: str) -> Plastic:
-        """The plasticity of that projection; a mirror is treated as an independent projection."""
+        """The plasticity of a projection; a mirror has its own, since Lava trains it, too."""
         for part in self.plastic.plastic:
             if part.name == name:
                 return part
@@ -96,11 +98,11 @@ class LearningJob:
 
 @dataclass(frozen=True, slots=True)
 class LearningPopulation(Part):
-    """The parameters of one process that learns."""
+    """Parameters of the process of a population that learns."""
 
     learning: LearningJob
     recorded: bool = True
-    """Whether it writes result files; without them, no folder is needed."""
+    """Whether the process writes result files; otherwise `folder` is not used."""
 
 
 class StepControl(NamedTuple):
@@ -111,11 +113,11 @@ class StepControl(NamedTuple):
     beta: float
     """Beta of the phase; in integers in multiples of 1/4096."""
     silent: float
-    """Whether this step is the commit, in which no unit sends."""
+    """Whether this step is the commit, in which the neurons do not advance."""
     third: float
-    """y2."""
+    """y2, the third factor f."""
     pulse: float
-    """y3."""
+    """y3, which is above zero in a commit that changes the weights."""
     eta: float
     """Factor of the tag in this commit, without the share; zero in integers."""
 
@@ -125,8 +127,8 @@ def step_control(
 ) -> StepControl:
     """The control values of a step; `first` marks the first step of a sample.
 
-    The pulse commits after the last sample of a batch. A source that knows the last sample of the
-    run sets the pulse there, too.
+    The pulse is set in the commit of the last sample of a batch. A source that knows the number of
+    samples also sets it for the last sample of the run.
     """
     silent = now.phase == len(rule.schedule)
     third = rule.gates[now.phase] if now.counts and not silent else 0.0
@@ -141,13 +143,13 @@ PULSE = 32
 
 
 def integer_control(control: StepControl, factor: int) -> StepControl:
-    """Control values in integers: beta counts 1/4096, y2 is scaled by the factor of the sample."""
+    """Control values in integers: beta counts 1/4096, y2 is times the sample's factor."""
     beta, third = to_12_bits(control.beta), control.third * factor
     return control._replace(beta=beta, third=third, pulse=PULSE * control.pulse, eta=0.0)
 
 
-def places(job: Job) -> dict[tuple[str, str], slice]:
-    """The slice of the source's message with the current and the pull of each population."""
+def message_slices(job: Job) -> dict[tuple[str, str], slice]:
+    """Slices of the source's message by population and by "current" or "pull"."""
     found, start = {}, len(StepControl._fields)
     for what, arrays in (("current", job.stimulus.current), ("pull", job.stimulus.pull)):
         for population in job.network.populations:
@@ -159,11 +161,13 @@ def places(job: Job) -> dict[tuple[str, str], slice]:
 
 def message_size(job: Job) -> int:
     """Length of the message that the source sends in a step."""
-    return max((place.stop for place in places(job).values()), default=len(StepControl._fields))
+    return max(
+        (place.stop for place in message_slices(job).values()), default=len(StepControl._fields)
+    )
 
 
 def literal(share: float, name: str) -> str:
-    """A share in the syntax of Lava's learning rules: an integer below 8 times a power of two."""
+    """The factor `share` in the syntax of Lava's learning rules: n 2^k with an integer n < 8."""
     mantissa, exponent = frexp(share)
     factor, exponent = mantissa * 8, exponent - 3
     while factor % 2 == 0:

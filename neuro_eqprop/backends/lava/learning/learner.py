@@ -1,4 +1,4 @@
-"""The rule of `neuro_eqprop.spiking.plasticity` on Lava, in one run of its learning engine."""
+"""The learning rule of `neuro_eqprop.spiking.plasticity` on Lava's learning engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -16,9 +15,14 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation, formulas, save
-from neuro_eqprop.backends.lava.learning.recording import Left, into, post_history, trace_counts
+from neuro_eqprop.backends.lava.learning.recording import (
+    ProjectionFiles,
+    post_history,
+    synapses_onto,
+    trace_counts,
+)
 from neuro_eqprop.backends.lava.recording import layouts, signal
-from neuro_eqprop.backends.lava.simulator import interpreter, run_child, temporary_root
+from neuro_eqprop.backends.lava.simulator import interpreter, run_child, temporary_folder
 from neuro_eqprop.backends.lava.worker import DONE
 from neuro_eqprop.backends.learning import (
     SYNAPSE_VARIABLES,
@@ -44,7 +48,7 @@ ENTRY = "neuro_eqprop.backends.lava.learning.worker"
 
 @dataclass(frozen=True, slots=True)
 class LavaLearner:
-    """Learns sample by sample in one run of Lava, in float64 or with the rounding of its engine.
+    """Learns sample by sample in one Lava run, in float64 or in the integers of its engine.
 
     `deadline` is the longest time without a step, in seconds.
     """
@@ -53,7 +57,7 @@ class LavaLearner:
     name: str = "lava"
 
     def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
-        """Raise an error if Lava is missing, or for a network its engine cannot learn."""
+        """Raise an error if Lava is missing or its engine cannot train the network."""
         interpreter(os.environ, sys.version_info[:2])
         check(LearningJob(plastic, training))
 
@@ -68,10 +72,7 @@ class LavaLearner:
         """Learn from all samples."""
         learning = LearningJob(plastic, training, synapses.chosen, synapses.activity)
         check(learning)
-        with TemporaryDirectory(
-            prefix="lava-", dir=temporary_root(), ignore_cleanup_errors=True
-        ) as name:
-            folder = Path(name)
+        with temporary_folder() as folder:
             save(learning, folder)
             monitor = ProgressMonitor(learning, folder, progress)
             run_child(
@@ -105,7 +106,7 @@ class ProgressMonitor:
 
 
 def check(learning: LearningJob) -> None:
-    """Raise an error for a network that Lava's engine cannot learn."""
+    """Raise an error if Lava's engine cannot train the network."""
     plastic, network = learning.plastic, learning.plastic.network
     learning.training.stimulus.check(network)
     if not learning.training.stimulus.samples:
@@ -122,8 +123,8 @@ def check(learning: LearningJob) -> None:
     flawed = next(iter(plastic.gains), None)
     if flawed is not None:
         raise BackendError(
-            f"lava: synapses of {flawed!r} pass on other weights than they have, which its engine "
-            "does not support; learn without nonidealities, or on the emulator"
+            f"lava: the effective weights of {flawed!r} differ from the stored weights, which its "
+            "engine does not support; learn without nonidealities, or on the emulator"
         )
     late = next((p.name for p in network.projections if p.delay != 1), None)
     if late is not None:
@@ -148,38 +149,41 @@ def check_sums(learning: LearningJob) -> None:
 
 
 def read(learning: LearningJob, folder: Path) -> Learned:
-    """The result files of all processes; raises an error if a process did not run every step."""
+    """The learned weights and counts in the files of the processes.
+
+    Raises BackendError if a population did not run every step.
+    """
     network, job = learning.plastic.network, learning.job
     done = json.loads((folder / DONE).read_text())
     expected = job.stimulus.samples * job.steps
     for population, count in zip(network.populations, done["counters"], strict=True):
         if count != expected:
             raise BackendError(f"lava ran {count} of {expected} steps of {population.name!r}")
-    left = {
-        projection.name: Left(learning, folder, place)
+    files = {
+        projection.name: ProjectionFiles(learning, folder, place)
         for place, projection in enumerate(network.projections)
         if projection.gain is Gain.ONE and projection.name in learning.plastic.learns
     }
-    counts = {name: each.counts.read() for name, each in left.items()}
-    weights = {name: np.array(each.weights.read()) for name, each in left.items()}
+    counts = {name: each.counts.read() for name, each in files.items()}
+    weights = {name: np.array(each.weights.read()) for name, each in files.items()}
     names = [part.name for part in learning.plastic.plastic]
     output = [p.name for p in network.populations].index(network.output)
     drive = layouts(LearningPopulation(job, output, folder, learning))["drive"].read()[:, 0]
     return Learned(
         {name: weight * learning.weight_step(name) for name, weight in weights.items()},
-        {name: np.array(left[name].tags.read()) for name in names},
+        {name: np.array(files[name].tags.read()) for name in names},
         np.array(drive),
         tally_learning(learning.plastic, learning.training, events(learning, folder, counts)),
         {name: saturated(learning, name, weight) for name, weight in weights.items()},
         int(sum(counts[name][2, 0] for name in names)),
         int(np.sum(done["overflows"])),
-        synapse_histories(learning, folder, left),
+        synapse_histories(learning, folder, files),
         activity(learning, folder),
     )
 
 
 def activity(learning: LearningJob, folder: Path) -> tuple[Recording, ...]:
-    """The recorded spikes and signals, without the step of the commit."""
+    """Recorded spikes and signals of each sample, without the commit step."""
     record, job = learning.activity, learning.job
     names = [population.name for population in learning.plastic.network.populations]
     tables = {
@@ -219,13 +223,15 @@ def events(learning: LearningJob, folder: Path, counts: Mapping[str, Ints]) -> E
     return Events(sent, np.stack(traces, axis=1), tags, weights)
 
 
-def synapse_histories(learning: LearningJob, folder: Path, left: Mapping[str, Left]) -> Array:
+def synapse_histories(
+    learning: LearningJob, folder: Path, files: Mapping[str, ProjectionFiles]
+) -> Array:
     """The recorded variables of the chosen synapses (samples, steps, synapses, variables)."""
     if not learning.chosen:
         return np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES)))
     samples, steps = learning.training.stimulus.samples, learning.plastic.rule.steps
     found = np.zeros((samples, steps, len(learning.chosen), len(SYNAPSE_VARIABLES)))
-    for name, each in left.items():
+    for name, each in files.items():
         here = learning.of(name)
         if here:
             seen = each.history.read()
@@ -233,7 +239,7 @@ def synapse_histories(learning: LearningJob, folder: Path, left: Mapping[str, Le
             found[:, :, here, 2] = seen[..., 1]
             found[:, :, here, 3] = seen[..., 2] * learning.weight_step(name)
     for index, population in enumerate(learning.plastic.network.populations):
-        here = into(learning, population.name)
+        here = synapses_onto(learning, population.name)
         if here:
             found[:, :, here, 1] = post_history(learning, folder, index).read()
     return found

@@ -12,7 +12,7 @@ from neuro_eqprop.backends.lava.learning.job import LearningJob
 from neuro_eqprop.backends.lava.recording import Layout
 
 FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
-SEEN = ("pre", "tag", "weight")
+RECORDED = ("pre", "tag", "weight")
 """Variables that a plastic projection records in each step."""
 
 
@@ -27,19 +27,19 @@ def post_history(learning: LearningJob, folder: Path, index: int) -> Layout:
     shape = (
         learning.training.stimulus.samples,
         learning.plastic.rule.steps,
-        len(into(learning, name)),
+        len(synapses_onto(learning, name)),
     )
     return Layout(folder / f"{index}.post.npy", FLOAT, shape)
 
 
-def into(learning: LearningJob, name: str) -> list[int]:
+def synapses_onto(learning: LearningJob, name: str) -> list[int]:
     """Indices into `chosen` of the synapses onto a population."""
     target = {n: learning.plastic.projection(n).target for n, _, _ in learning.chosen}
     return [k for k, (n, _, _) in enumerate(learning.chosen) if target[n] == name]
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class ProjectionFiles:
     """The result files of one plastic projection, given by its index."""
 
     learning: LearningJob
@@ -68,14 +68,16 @@ class Left:
 
     @property
     def history(self) -> Layout:
-        """Recorded variables of the chosen synapses."""
+        """Variables `RECORDED` of the chosen synapses in every step."""
         learning = self.learning
         name = learning.plastic.network.projections[self.place].name
         samples, steps = learning.training.stimulus.samples, learning.plastic.rule.steps
-        return self._layout("history", FLOAT, (samples, steps, len(learning.of(name)), len(SEEN)))
+        return self._layout(
+            "history", FLOAT, (samples, steps, len(learning.of(name)), len(RECORDED))
+        )
 
     def write(self, weights: Array, tags: Array, counts: Ints, history: Array) -> None:
-        """Write the files."""
+        """Write all files of the projection."""
         np.save(self.weights.path, weights.astype(FLOAT), allow_pickle=False)
         np.save(self.tags.path, tags.astype(FLOAT), allow_pickle=False)
         np.save(self.counts.path, counts, allow_pickle=False)

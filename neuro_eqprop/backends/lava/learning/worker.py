@@ -1,4 +1,4 @@
-"""Child process: builds a graph of Lava processes from a learning job and runs it."""
+"""The child process of learning on Lava: builds the graph of processes and runs it."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ def main(folder: str) -> None:
 
 
 def work(learning: LearningJob, folder: Path) -> dict[str, list[Any]]:
-    """Run the graph; return the steps and overflows that each population counted."""
-    life = progress(folder)
-    life[0] += 1
+    """Run the job; returns the steps and overflows counted for each population."""
+    alive = progress(folder)
+    alive[0] += 1
     from lava.magma.core.run_conditions import RunSteps
     from lava.magma.core.run_configs import Loihi2SimCfg
 
-    life[0] += 1
+    alive[0] += 1
     cells, job = build(learning, folder), learning.job
-    life[0] += 1
+    alive[0] += 1
     numbers = "floating_pt" if job.network.fixed is None else "fixed_pt"
     cells[0].create_runtime(Loihi2SimCfg(select_tag=numbers))
-    life[0] += 1
+    alive[0] += 1
     cells[0].run(RunSteps(num_steps=job.stimulus.samples * job.steps))
     done: dict[str, list[Any]] = {
         "counters": [int(cell.steps_run.get()[0]) for cell in cells],
         "overflows": [[int(count) for count in cell.overflows.get()] for cell in cells],
     }
     cells[0].stop()
-    life[0] += 1
+    alive[0] += 1
     return done
 
 
 def build(learning: LearningJob, folder: Path) -> list[Any]:
-    """Build one source for all populations, the populations, and the synapses between them.
+    """The process of each population, connected to one source and by synapses.
 
     A plastic projection also receives y1, y2 and y3 from its target.
     """
@@ -58,15 +58,15 @@ def build(learning: LearningJob, folder: Path) -> list[Any]:
     cells = {n: (LearningGraded if graded[n] else LearningSpikes)(parts[n]) for n in names}
     source = Source(parts[names[0]])
     for cell in cells.values():
-        source.news.connect(cell.news)
+        source.control_port.connect(cell.control_port)
     for place, projection in enumerate(network.projections):
         target, part = cells[projection.target], parts[projection.source]
         learns = projection.gain is Gain.ONE and projection.name in learning.plastic.learns
-        between = PlasticSynapses(part, place=place) if learns else synapses(part, projection)
+        connection = PlasticSynapses(part, place=place) if learns else synapses(part, projection)
         if learns:
-            target.y1.connect(between.s_in_y1)
-            target.y2.connect(between.s_in_y2)
-            target.y3.connect(between.s_in_y3)
-        cells[projection.source].s_out.connect(between.s_in)
-        between.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
+            target.y1.connect(connection.s_in_y1)
+            target.y2.connect(connection.s_in_y2)
+            target.y3.connect(connection.s_in_y3)
+        cells[projection.source].s_out.connect(connection.s_in)
+        connection.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
     return [cells[name] for name in names]

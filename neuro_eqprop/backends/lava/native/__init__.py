@@ -1,5 +1,5 @@
 """Lava processes that users connect themselves.
 
-This folder holds process modules alone: Lava imports every module beside the one that defines a
-process when it searches for process models.
+This folder holds process modules only: to find process models, Lava imports every module in the
+folder of a process.
 """

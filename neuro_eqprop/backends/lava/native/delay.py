@@ -16,7 +16,7 @@ from neuro_eqprop.spiking.neurons import Numbers
 
 
 class Delay(AbstractProcess):  # type: ignore[misc]
-    """Forwards messages `steps` steps later; after `interval` steps, a sample, it is empty."""
+    """Delays messages by `steps` steps; drops them at the end of a sample of `interval` steps."""
 
     def __init__(self, size: int, steps: int, interval: int | None) -> None:
         super().__init__(size=size, steps=steps, interval=interval)

@@ -1,9 +1,9 @@
 """An equilibrium network as one hierarchical Lava process with the spikes of the reference.
 
 Populations run the step of `neuro_eqprop.spiking.ir` in Python process models of this file, which
-have no chip model; projections in floating point are Lava's own `Dense`. The input is held during a
-sample, and its current arrives in the same step. With `reset_interval` every population starts a
-sample at its resting state and drops what was sent before.
+have no chip model; projections in floating point are Lava's own `Dense`. The input is constant
+during a sample, and its current arrives in the same step. With `reset_interval`, every population
+starts a sample from its resting state and drops messages sent before it.
 """
 
 # No `from __future__ import annotations`: Lava executes this file under another module name.
@@ -42,7 +42,7 @@ from neuro_eqprop.spiking.neurons import Numbers, neurons_of
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """A spiking network, its input weights (units, features) by population, and its clock."""
+    """A spiking network, its input weights (units, features) by population, and its reset."""
 
     network: SpikingNetwork
     feeds: Mapping[str, Array]
@@ -66,11 +66,12 @@ class ExactPlan:
 
     @property
     def input_exp(self) -> int:
-        """Samples count 2^-input_exp: Lava's sources send integers in fixed point."""
+        """Samples are multiples of 2^-input_exp; in fixed point, Lava's sources send integers."""
         return 0 if self.network.fixed is None else INPUT_EXP
 
 
 INPUT_EXP = 24
+"""Fractional bits of the input in fixed point."""
 
 
 class InputCurrent(AbstractProcess):  # type: ignore[misc]
@@ -87,7 +88,7 @@ class InputCurrent(AbstractProcess):  # type: ignore[misc]
 @requires(CPU)
 @tag("floating_pt", "fixed_pt")
 class InputCurrentModel(PyLoihiProcessModel):  # type: ignore[misc]
-    """The product is taken again only when the sample has changed."""
+    """Computes the current only when the sample changes."""
 
     s_in = LavaPyType(PyInPort.VEC_DENSE, float)
     a_out = LavaPyType(PyOutPort.VEC_DENSE, float)
@@ -112,9 +113,11 @@ class InputCurrentModel(PyLoihiProcessModel):  # type: ignore[misc]
 class PopulationProcess(AbstractProcess):  # type: ignore[misc]
     """Neurons with an input current `c_in`, synaptic input `a_in` and messages `s_out`."""
 
-    def __init__(self, plan: ExactPlan, population: Population, fed: bool) -> None:
-        given = any(p.target == population.name for p in plan.network.projections)
-        super().__init__(plan=plan, population=population, fed=fed, given=given)
+    def __init__(self, plan: ExactPlan, population: Population, has_current: bool) -> None:
+        has_synapses = any(p.target == population.name for p in plan.network.projections)
+        super().__init__(
+            plan=plan, population=population, has_current=has_current, has_synapses=has_synapses
+        )
         shape = (population.size,)
         self.c_in = InPort(shape=shape)
         self.a_in = InPort(shape=shape)
@@ -132,7 +135,7 @@ class GradedPopulation(PopulationProcess):
 
 
 class PopulationModel(PyLoihiProcessModel):  # type: ignore[misc]
-    """One step of a population."""
+    """Steps a population; a changed Var `bias` takes effect at the next reset."""
 
     c_in = LavaPyType(PyInPort.VEC_DENSE, float)
     bias = LavaPyType(np.ndarray, float)
@@ -143,18 +146,19 @@ class PopulationModel(PyLoihiProcessModel):  # type: ignore[misc]
         plan: ExactPlan = proc_params["plan"]
         self.network, self.interval = plan.network, plan.reset_interval
         self.population: Population = proc_params["population"]
-        self.fed, self.given = proc_params["fed"], proc_params["given"]
+        self.has_current: bool = proc_params["has_current"]
+        self.has_synapses: bool = proc_params["has_synapses"]
         self.neurons = neurons_of(self.network, self.population)
         kind = np.float64 if self.network.fixed is None else np.int64
         self.zero: Numbers = np.zeros(self.population.size, dtype=kind)
 
     def run_spk(self) -> None:
         """Receive, advance, send."""
-        current = self.c_in.recv() if self.fed else None
-        arriving = self.a_in.recv() if self.given else self.zero
+        current = self.c_in.recv() if self.has_current else None
+        arriving = self.a_in.recv() if self.has_synapses else self.zero
         step = self.time_step - 1
         if self.interval is not None and step % self.interval == 0:
-            arriving = self.zero  # sent in the sample before
+            arriving = self.zero  # sent in the previous sample
             if not np.array_equal(self.bias, self.population.bias):
                 self.population = replace(self.population, bias=self.bias.copy())
                 self.neurons = neurons_of(self.network, self.population)
@@ -200,7 +204,7 @@ class FloatGradedModel(PopulationModel):
 @requires(CPU)
 @tag("fixed_pt")
 class IntegerGradedModel(PopulationModel):
-    """Graded messages as integers that count theta."""
+    """Graded messages as integer multiples of theta."""
 
     a_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     s_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
@@ -209,8 +213,7 @@ class IntegerGradedModel(PopulationModel):
 class IntegerSynapses(AbstractProcess):  # type: ignore[misc]
     """Integer weights of any size times messages; a sum arrives in the next step.
 
-    Lava's own fixed-point synapses clip weights to nine bits, which the integers of this network
-    do not fit.
+    Lava's own fixed-point synapses clip weights to nine bits; those of this network need more.
     """
 
     def __init__(self, weight: npt.NDArray[np.int64]) -> None:
@@ -224,7 +227,7 @@ class IntegerSynapses(AbstractProcess):  # type: ignore[misc]
 @requires(CPU)
 @tag("fixed_pt")
 class IntegerSynapsesModel(PyLoihiProcessModel):  # type: ignore[misc]
-    """Sums in 64 bits, in which they are exact."""
+    """Exact sums in 64-bit integers."""
 
     s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     a_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
@@ -235,7 +238,7 @@ class IntegerSynapsesModel(PyLoihiProcessModel):  # type: ignore[misc]
         self.sums: Numbers = np.zeros(1, dtype=np.int64)
 
     def run_spk(self) -> None:
-        """Send the sums of the step before, so that loops cannot lock."""
+        """Send the sums of the previous step before receiving, so that loops cannot deadlock."""
         if len(self.sums) != len(self.weights):
             self.sums = np.zeros(len(self.weights), dtype=np.int64)
         self.a_out.send(self.sums)
@@ -296,7 +299,7 @@ class ExactNetwork(ExportedNetwork):
     def encode(self, x: npt.ArrayLike, steps: int) -> npt.NDArray[Any]:
         """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer.
 
-        In fixed point they are integers that count 2^-24.
+        In fixed point they are integer multiples of 2^-24.
         """
         plan = self.plan
         rows = sample_rows(x, steps, features=plan.features, reset_interval=plan.reset_interval)
@@ -324,7 +327,7 @@ class ExactNetwork(ExportedNetwork):
 
 
 def weight_name(network: SpikingNetwork, number: int) -> str:
-    """The Var of a projection's weights; parallel projections are numbered."""
+    """The name of the Var with the weights of a projection; parallel projections are numbered."""
     projection = network.projections[number]
     same = [p.name for p in network.projections[:number]].count(projection.name)
     ends = f"weights_{identifier(projection.source)}_{identifier(projection.target)}"
@@ -365,10 +368,10 @@ class ExactNetworkModel(ExportedNetworkModel):
                 late = Delay(size, projection.delay - 1, interval)
                 source.s_out.connect(self.keep(f"delay_{number}", late).s_in)
                 source = late
-            joint = self.keep(f"synapses_{number}", synapses(network, projection))
-            source.s_out.connect(joint.s_in)
-            joint.a_out.connect(cells[projection.target].a_in)
-            getattr(proc, weight_name(network, number)).alias(joint.weights)
+            conn = self.keep(f"synapses_{number}", synapses(network, projection))
+            source.s_out.connect(conn.s_in)
+            conn.a_out.connect(cells[projection.target].a_in)
+            getattr(proc, weight_name(network, number)).alias(conn.weights)
 
 
 def synapses(network: SpikingNetwork, projection: Projection) -> AbstractProcess:
@@ -376,5 +379,5 @@ def synapses(network: SpikingNetwork, projection: Projection) -> AbstractProcess
     if network.fixed is not None:
         return IntegerSynapses(weights(network, projection))
     graded = isinstance(network[projection.source].neuron, Graded)
-    # Any number of message bits above zero makes Dense multiply instead of selecting columns.
+    # With message bits above zero, Dense multiplies by the message instead of selecting columns.
     return Dense(weights=projection.weight, num_message_bits=24 if graded else 0)

@@ -1,8 +1,8 @@
 """An equilibrium network that learns, as one hierarchical Lava process.
 
-A clock takes a sample and its target through the phases, and commits after each sample. Synapses
-are Lava's own `LearningDense` with its learning engine; populations, which send the traces and the
-third factor that the engine needs, run in Python process models of this package. The rule is that
+A clock runs each sample and its target through the phases and a commit. Synapses are Lava's own
+`LearningDense` with its learning engine. Populations send the traces and the third factor that the
+engine needs, and run in Python process models of this package. The rule is that
 of `neuro_eqprop.spiking.plasticity` (Scellier & Bengio 2017), in floating point or with the
 integers of Lava's engine.
 """
@@ -35,7 +35,7 @@ from neuro_eqprop.backends.lava.learning.job import (
     StepControl,
     integer_control,
     message_size,
-    places,
+    message_slices,
     step_control,
 )
 from neuro_eqprop.backends.lava.learning.processes.graded import LearningGraded
@@ -58,75 +58,75 @@ from neuro_eqprop.spiking.plasticity import LearningRule, third_factors
 
 @dataclass(frozen=True)
 class LearningPlan:
-    """A network that learns, the rate of each sample, and the model it started from."""
+    """A network that learns, the learning rate of each sample, and the initial model."""
 
-    course: LearningJob
-    """Its stimulus has one sample, whose size is that of all samples."""
+    learning: LearningJob
+    """The learning job; the one sample of its stimulus gives the size of all samples."""
     rates: Array
-    """Learning rate of each sample; the last one holds for all that follow."""
+    """Learning rate of each sample; later samples use the last one."""
     grid: float
     """Samples and targets are rounded to multiples of this."""
     model: Model
     always: str
-    """The population whose weights are the biases."""
+    """The population whose outgoing weights are the biases."""
 
     @property
     def network(self) -> SpikingNetwork:
         """The spiking network."""
-        return self.course.plastic.network
+        return self.learning.plastic.network
 
     @property
     def rule(self) -> LearningRule:
         """Phases and constants of learning."""
-        return self.course.plastic.rule
+        return self.learning.plastic.rule
 
     @property
     def entry(self) -> str:
         """The population of the input."""
-        return next(iter(self.course.training.stimulus.current))
+        return next(iter(self.learning.training.stimulus.current))
 
     @property
     def input_exp(self) -> int:
-        """Samples and targets count 2^-input_exp: Lava's sources send integers in fixed point."""
-        return 0 if self.course.engine is None else INPUT_EXP
+        """Samples and targets are multiples of 2^-input_exp; Lava's sources send integers."""
+        return 0 if self.learning.engine is None else INPUT_EXP
 
     def part(self, name: str) -> LearningPopulation:
         """The parameters of the process of a population."""
         names = [population.name for population in self.network.populations]
         index = names.index(name)
-        return LearningPopulation(self.course.job, index, Path(), self.course, recorded=False)
+        return LearningPopulation(self.learning.job, index, Path(), self.learning, recorded=False)
 
     def learns(self, projection: Projection) -> bool:
         """Whether the weights of a projection change."""
-        return projection.gain is Gain.ONE and projection.name in self.course.plastic.learns
+        return projection.gain is Gain.ONE and projection.name in self.learning.plastic.learns
 
 
 class PhaseClock(AbstractProcess):  # type: ignore[misc]
-    """Takes a sample and its target at the first step, and sends phases, currents and pulls."""
+    """Receives samples and targets; sends control values, currents and pulls."""
 
     def __init__(self, plan: LearningPlan) -> None:
         super().__init__(plan=plan)
         network = plan.network
         self.inp = InPort(shape=(network[plan.entry].size,))
         self.target = InPort(shape=(network[network.output].size,))
-        self.news = OutPort(shape=(message_size(plan.course.job),))
+        self.control_port = OutPort(shape=(message_size(plan.learning.job),))
 
 
 class PhaseClockModel(PyLoihiProcessModel):  # type: ignore[misc]
-    """Uses the first step of each sample; later input is ignored."""
+    """Reads its input in the first step of each sample and ignores it later."""
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.plan: LearningPlan = proc_params["plan"]
-        job = self.plan.course.job
+        job = self.plan.learning.job
         self.ticks = [tick(job.schedule, step) for step in range(job.steps)]
         self.message = np.zeros(message_size(job))
-        here = places(job)
+        here = message_slices(job)
         self.current = here[self.plan.entry, "current"]
         self.pull = here[self.plan.network.output, "pull"]
 
     def run_spk(self) -> None:
-        """Receive, and send the step."""
+        """Receive the input and send the message of the step."""
         sample, step = divmod(self.time_step - 1, len(self.ticks))
         current, target, grid = self.inp.recv(), self.target.recv(), self.plan.grid
         if step == 0:
@@ -138,10 +138,10 @@ class PhaseClockModel(PyLoihiProcessModel):  # type: ignore[misc]
             self.plan.rule, self.ticks[step], sample=sample, first=step == 0, rate=rate
         )
         self.message[: len(StepControl._fields)] = now
-        self.news.send(self.encoded(now, rate))
+        self.control_port.send(self.encoded(now, rate))
 
     def encoded(self, control: StepControl, rate: float) -> npt.NDArray[Any]:
-        """The message in the numbers of the run."""
+        """The message in the number format of the run."""
         return self.message
 
 
@@ -153,7 +153,7 @@ class FloatPhaseClockModel(PhaseClockModel):
 
     inp = LavaPyType(PyInPort.VEC_DENSE, float)
     target = LavaPyType(PyInPort.VEC_DENSE, float)
-    news = LavaPyType(PyOutPort.VEC_DENSE, float)
+    control_port = LavaPyType(PyOutPort.VEC_DENSE, float)
 
 
 @implements(proc=PhaseClock, protocol=LoihiProtocol)
@@ -164,17 +164,17 @@ class IntegerPhaseClockModel(PhaseClockModel):
 
     inp = LavaPyType(PyInPort.VEC_DENSE, np.int32)
     target = LavaPyType(PyInPort.VEC_DENSE, np.int32)
-    news = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+    control_port = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
 
     def encoded(self, control: StepControl, rate: float) -> npt.NDArray[Any]:
         """Currents and pulls in the unit of their population."""
-        engine, fixed = self.plan.course.engine, self.plan.network.fixed
+        engine, fixed = self.plan.learning.engine, self.plan.network.fixed
         assert engine is not None
         assert fixed is not None
         factor = int(third_factors(engine, np.array([rate]))[0])
         found = np.zeros(self.message.shape, dtype=np.int64)
         found[: len(StepControl._fields)] = integer_control(control, factor)
-        for (name, _), place in places(self.plan.course.job).items():
+        for (name, _), place in message_slices(self.plan.learning.job).items():
             found[place] = nearest(self.message[place], fixed.units[name])
         return found
 
@@ -206,7 +206,7 @@ class LearningNetwork(ExportedNetwork):
     @property
     def tag(self) -> str:
         """The tag of a run configuration: `Loihi2SimCfg(select_tag=net.tag)`."""
-        return "floating_pt" if self.plan.course.engine is None else "fixed_pt"
+        return "floating_pt" if self.plan.learning.engine is None else "fixed_pt"
 
     @property
     def steps(self) -> int:
@@ -219,7 +219,7 @@ class LearningNetwork(ExportedNetwork):
         for population in self.plan.network.populations:
             kind = "LearningGraded" if isinstance(population.neuron, Graded) else "LearningSpikes"
             found.append(Row(population.name, kind, False, population.size, 0))
-        fixed_weights = "Dense" if self.plan.course.engine is None else "IntegerSynapses"
+        fixed_weights = "Dense" if self.plan.learning.engine is None else "IntegerSynapses"
         for projection in self.plan.network.projections:
             learns = self.plan.learns(projection)
             name = projection.name if learns else f"{projection.name} nudge"
@@ -244,13 +244,15 @@ class LearningNetwork(ExportedNetwork):
         Returns
         -------
         array (features, samples * steps), array (classes, samples * steps)
-            For `inp` and for `target`; in fixed point, integers that count 2^-24.
+            For `inp` and for `target`; in fixed point, integer multiples of 2^-24.
         """
         classes = self.target.shape[0]
         rows = sample_rows(x, self.steps, features=self.inp.shape[0], reset_interval=None)
         graded = isinstance(self.plan.network[self.plan.entry].neuron, Graded)
         if not graded and not (rows.min(initial=0.0) >= 0 and rows.max(initial=0.0) <= 1):
-            raise ValueError("x leaves 0..1, the range of spike rates; use code 'graded'")
+            raise ValueError(
+                "x has values outside 0..1, the range of spike rates; use code 'graded'"
+            )
         given = np.asarray(y)
         targets = np.eye(classes)[given] if given.ndim == 1 else given.astype(np.float64)
         if targets.shape != (len(rows), classes):
@@ -276,15 +278,15 @@ class LearningNetwork(ExportedNetwork):
         return np.asarray(self.rates(messages).argmax(axis=1))
 
     def weights(self) -> dict[str, Array]:
-        """The weights (targets, sources) by projection; to be read before `stop()`.
+        """The weights (targets, sources) by projection; call it before `stop()`.
 
-        Lava reads them one by one: 200 000 weights take some ten seconds.
+        Lava reads weights one by one: 200 000 take about ten seconds.
         """
         network, found = self.plan.network, dict[str, Array]()
         for number, projection in enumerate(network.projections):
             if self.plan.learns(projection):
                 values = getattr(self, weight_name(network, number)).get()
-                step = self.plan.course.weight_step(projection.name)
+                step = self.plan.learning.weight_step(projection.name)
                 found[projection.name] = np.array(values, dtype=np.float64) * step
         return found
 
@@ -328,20 +330,20 @@ class LearningNetworkModel(ExportedNetworkModel):
             name, graded = population.name, isinstance(population.neuron, Graded)
             kind = LearningGraded if graded else LearningSpikes
             cells[name] = self.keep(f"cells_{number}", kind(plan.part(name)))
-            clock.news.connect(cells[name].news)
+            clock.control_port.connect(cells[name].control_port)
             cells[name].s_out.connect(getattr(proc, port_name(name)))
         cells[network.output].s_out.connect(proc.out)
         for number, projection in enumerate(network.projections):
             part, target = plan.part(projection.source), cells[projection.target]
             if plan.learns(projection):
-                joint = self.keep(
+                conn = self.keep(
                     f"synapses_{number}", LearningDense(**synapse_arguments(part, number))
                 )
-                target.y1.connect(joint.s_in_y1)
-                target.y2.connect(joint.s_in_y2)
-                target.y3.connect(joint.s_in_y3)
-                getattr(proc, weight_name(network, number)).alias(joint.weights)
+                target.y1.connect(conn.s_in_y1)
+                target.y2.connect(conn.s_in_y2)
+                target.y3.connect(conn.s_in_y3)
+                getattr(proc, weight_name(network, number)).alias(conn.weights)
             else:
-                joint = self.keep(f"synapses_{number}", synapses(part, projection))
-            cells[projection.source].s_out.connect(joint.s_in)
-            joint.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
+                conn = self.keep(f"synapses_{number}", synapses(part, projection))
+            cells[projection.source].s_out.connect(conn.s_in)
+            conn.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)

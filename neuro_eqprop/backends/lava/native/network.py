@@ -1,7 +1,7 @@
-"""Base classes of the exported networks: a table of their parts, and checks before a run.
+"""Base classes of exported networks, with a table of their processes and checks before a run.
 
-Lava hangs where a process model raises an error, so that what can be checked is checked before a
-network is compiled.
+Lava hangs when a process model raises an error, so errors are raised before a network is compiled
+wherever possible.
 """
 
 # No `from __future__ import annotations`: Lava executes this file under another module name.
@@ -22,9 +22,9 @@ class ExportedNetwork(AbstractProcess):  # type: ignore[misc]
     """A hierarchical process with input ports to connect, `out` and `s_<layer>`."""
 
     FED: tuple[str, ...] = ("inp",)
-    """Input ports, which have to be connected."""
+    """Names of the input ports, which must be connected."""
     ENCODED = "encode(x, steps)"
-    """The call that makes their data."""
+    """The call that returns their data, for error messages."""
 
     @property
     def tag(self) -> str:
@@ -44,16 +44,19 @@ class ExportedNetwork(AbstractProcess):  # type: ignore[misc]
         return run_config(self.tag, stock=stock, hardware=hardware)
 
     def run(self, condition: Any, run_cfg: Any = None, compile_config: Any = None) -> None:  # noqa: ANN401
-        """Run this and all connected processes, as every Lava process does.
+        """Run this and all connected processes, like `AbstractProcess.run`.
 
-        Without `run_cfg` the first run takes that of `run_config()`.
+        `run_cfg` defaults to `run_config()` in the first run.
         """
         if run_cfg is None and self.runtime is None:
             run_cfg = self.run_config()
         super().run(condition, run_cfg, compile_config)
 
     def compile(self, run_cfg: Any, compile_config: Any = None) -> Any:  # noqa: ANN401
-        """Compile this and all connected processes; what could hang a run is an error here."""
+        """Compile this and all connected processes.
+
+        Raises ValueError for an unconnected port or a wrong tag, which would hang the run.
+        """
         self.check_connected()
         if isinstance(run_cfg, run_configs.AbstractLoihiHWRunCfg):
             self.run_config(hardware=True)
@@ -78,11 +81,11 @@ class ExportedNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
     """Sub-processes of an exported network."""
 
     def __init__(self, proc: ExportedNetwork) -> None:
-        # A run that another process of the graph started has not come through `compile`.
+        # A run started from another process of the graph does not call `compile` of this one.
         proc.check_connected()
 
     def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
-        """Keep a sub-process as an attribute, where Lava expects it."""
+        """Store a sub-process as an attribute, as Lava requires, and return it."""
         setattr(self, name, process)
         return process
 
@@ -90,7 +93,7 @@ class ExportedNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
 def sample_rows(
     x: npt.ArrayLike, steps: int, *, features: int, reset_interval: int | None
 ) -> Array:
-    """Samples (samples, features) as an array, checked."""
+    """Samples as an array (samples, features); raises ValueError for a wrong shape or value."""
     rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
     if rows.ndim != 2 or rows.shape[1] != features:
         raise ValueError(f"x has shape {np.shape(x)}; the network takes (samples, {features})")
@@ -106,12 +109,14 @@ def sample_rows(
 
 
 def message_rows(messages: npt.ArrayLike, steps: int) -> Array:
-    """Messages (units, samples * steps) as an array, checked."""
+    """Messages as an array (units, samples * steps); raises ValueError for a wrong shape."""
     sent = np.asarray(messages, dtype=np.float64)
     if sent.ndim != 2:
         raise ValueError(f"messages have shape {sent.shape}, not (units, samples * steps)")
     if steps < 1 or sent.shape[1] % steps:
-        raise ValueError(f"{sent.shape[1]} steps are no multiple of {steps} steps a sample")
+        raise ValueError(
+            f"{sent.shape[1]} steps are not a multiple of the {steps} steps of a sample"
+        )
     return sent
 
 

@@ -1,10 +1,10 @@
-"""Layers and weights of an equilibrium network in the form that Lava's own neurons need.
+"""Layers and weights of an equilibrium network for Lava's own neurons.
 
 A layer that clips its drive d to low..high is a sum of relu units,
 
     clip(d, low, high) = low + relu(d - low) - relu(d - high)
 
-whose messages the next layer reads with weights W and -W. This module needs NumPy and SciPy alone.
+whose messages the next layer reads with weights W and -W. This module needs only NumPy and SciPy.
 """
 
 # No `from __future__ import annotations`: Lava executes this file under another module name, where
@@ -24,10 +24,11 @@ Weight = Any
 SPARSE_BELOW = 0.25
 """Share of non-zero weights below which `Sparse` replaces `Dense`."""
 THRESHOLD = 2.0**-8
-"""Change of a rate from which a graded unit sends a message, at most; see `message_threshold`."""
+"""Largest threshold on the change of a rate for a message; see `message_threshold`."""
 MOST = 127
 """Largest integer weight of 8 bits. Lava's fixed-point synapses drop the last of their 9 bits."""
 STATE_BITS, INPUT_BITS = 23, 12
+"""Bits of a state, without the sign, and fractional bits of the input."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Layer:
 
     @property
     def corners(self) -> tuple[tuple[float, float], ...]:
-        """(sign, corner) of the relu units that add up to the activation; empty for a line."""
+        """(sign, corner) of the relu units that sum to the activation; empty if it is linear."""
         found = [(1.0, self.low)] if np.isfinite(self.low) else []
         return (*found, *([(-1.0, self.high)] if np.isfinite(self.high) else []))
 
@@ -83,9 +84,13 @@ class Plan:
             raise ValueError(f"stock synapses have 8 bits, not {self.bits}; use bits=8")
         for layer in self.layers:
             if not np.isfinite(layer.low) and np.isfinite(layer.high):
-                raise ValueError(f"layer {layer.name!r} is bounded above alone: no relu does that")
+                raise ValueError(
+                    f"layer {layer.name!r} is bounded only from above, which relu is not"
+                )
             if not self.graded and (layer.low, layer.high) != (0.0, 1.0):
-                raise ValueError(f"layer {layer.name!r}: spikes of code 'rate' carry 0..1 alone")
+                raise ValueError(
+                    f"layer {layer.name!r}: spikes of code 'rate' have rates in 0..1 only"
+                )
 
     def __getitem__(self, name: str) -> Layer:
         return next(layer for layer in self.layers if layer.name == name)
@@ -96,11 +101,11 @@ class Scale:
     """Fixed-point scales of a plan; all zero in floating point."""
 
     message_exp: int = 0
-    """Graded messages, input included, count 2^-message_exp."""
+    """Graded messages and input are in multiples of 2^-message_exp."""
     state_exp: int = 0
-    """States of graded units count 2^-(message_exp + state_exp)."""
+    """States of graded units are in multiples of 2^-(message_exp + state_exp)."""
     drive_exp: int = 0
-    """Input of spiking units counts 2^-drive_exp; the threshold is half of a whole."""
+    """Input of spiking units is in multiples of 2^-drive_exp; theta_0 is 1/2."""
     weight_exp: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Weights of an edge are integers times 2^-weight_exp."""
 
@@ -117,29 +122,29 @@ def scale_of(plan: Plan) -> Scale:
     if plan.graded:
         state = max([1, *finest.values()])
         return Scale(min(INPUT_BITS, STATE_BITS - state - reach), state, 0, finest)
-    # v keeps the sum of all drives since the last reset, counted in 2^-(drive_exp + 6).
+    # v is the sum of all drives since the last reset, in multiples of 2^-(drive_exp + 6).
     steps = int(np.ceil(np.log2(plan.reset_interval or 1)))
     return Scale(8, 0, min(11, STATE_BITS - 6 - reach - steps), finest)
 
 
 def largest_drive(plan: Plan) -> float:
-    """The largest drive with rates at their bounds (relu and linear units taken as 1)."""
+    """An estimate of the largest drive of any unit: |bias| + 4 |w| for the inputs of each edge."""
     found = 0.0
     for layer in plan.layers:
         total = np.abs(layer.bias).copy()
         for edge in plan.edges:
             if edge.target == layer.name:
-                # Sources rarely agree: the root of the sum of squares, times four, is not reached.
+                # Inputs rarely all have the same sign, so |w| is the 2-norm, not the 1-norm.
                 total += 4 * np.sqrt(row_sums(squares(edge.weight)))
         found = max(found, float(total.max()))
     return found
 
 
 def message_threshold(edges: Sequence[Edge], entry: str) -> float:
-    """The largest power of two whose errors add up to THRESHOLD or less in a unit's drive.
+    """The largest power of two for which unsent changes sum to at most THRESHOLD in any drive.
 
-    A unit keeps changes below its threshold to itself. Those of n sources with weights w add up to
-    about |w| thresholds in their target: a layer of 18 432 units needs a finer one than one of 128.
+    A unit does not send changes below its threshold. Those of sources with weights w sum to about
+    |w| thresholds in their target, so a layer of 18 432 units needs a smaller one than 128 units.
     """
     inner = [edge.weight for edge in edges if edge.source != entry]
     norms = [float(np.sqrt(row_sums(squares(weight)).max())) for weight in inner]
@@ -156,8 +161,13 @@ def row_sums(weight: Weight) -> Array:
     return np.asarray(weight.sum(axis=1), dtype=np.float64).ravel()
 
 
+def unit_count(plan: Plan, layer: Layer) -> int:
+    """Number of stock neurons of a layer: a unit that clips on both sides takes two."""
+    return layer.size * (max(1, len(layer.corners)) if plan.graded else 1)
+
+
 def expanded(plan: Plan, edge: Edge) -> Weight:
-    """Weights between the relu units of two layers: rows repeat, columns carry signs."""
+    """Weights between the relu units of two layers: rows are repeated, columns have the signs."""
     weight = edge.weight
     if not plan.graded:
         return weight
@@ -168,7 +178,7 @@ def expanded(plan: Plan, edge: Edge) -> Weight:
 
 
 def biases(plan: Plan, layer: Layer) -> Array:
-    """Biases of the relu units of a layer, the constant part of their sources' rates included."""
+    """Biases of the relu units of a layer, plus the input from the lower bounds of its sources."""
     bias = layer.bias.copy()
     for edge in plan.edges:
         if edge.target == layer.name and edge.source != plan.input:
@@ -184,7 +194,7 @@ def integers(values: Array, exponent: int) -> npt.NDArray[np.int64]:
 
 
 def identifier(layer: str) -> str:
-    """A layer's name as part of a Python name: other characters replaced."""
+    """The name of a layer with all characters that a Python name cannot have replaced by _."""
     return "".join(c if c.isalnum() else "_" for c in layer)
 
 
@@ -226,7 +236,7 @@ def run_config(tag: str, *, stock: bool, hardware: bool = False) -> Any:  # noqa
         return run_configs.Loihi2SimCfg(select_tag=tag)
     if not stock:
         raise RuntimeError(
-            "this network has processes with Python models alone, which no chip runs; make it with "
+            "this network has processes with Python models only, which no chip runs; make it with "
             "neurons='stock', or simulate it with run_config()"
         )
     if not hasattr(run_configs, "CLoihiProcessModel"):

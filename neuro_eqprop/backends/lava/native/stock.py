@@ -1,4 +1,4 @@
-"""An equilibrium network made of Lava's own processes alone, as one hierarchical process.
+"""An equilibrium network made only of Lava's own processes, as one hierarchical process.
 
 Graded messages: the activation of a layer that clips its drive d to low..high is
 
@@ -8,12 +8,12 @@ so n units become 2n `SigmaDelta` units in RELU mode, whose messages the next la
 weights W and -W. Without bounds (a linear output) n units in UNIT mode suffice.
 
 Binary spikes: `ATRLIF` with theta_0 = 1/2 and without decays integrates its drive in v, fires when
-v - r reaches 1/2, and then adds 1 to r. This is a reset by subtraction at threshold 1, starting
-at half the threshold, without floor and ceiling.
+v - r reaches 1/2, and then adds 1 to r. This is a neuron with threshold 1 and reset by subtraction
+that starts at half its threshold and has neither floor nor ceiling.
 
-In fixed point, weights are integers of 8 bits times a power of two, graded messages are integers
-of 2^-message_exp, and states of 2^-(message_exp + state_exp). This module needs lava-nc, NumPy and
-SciPy alone.
+In fixed point, weights are integers of 8 bits times a power of two, graded messages are
+multiples of 2^-message_exp, and states of 2^-(message_exp + state_exp). This module needs only
+lava-nc, NumPy and SciPy.
 """
 
 # No `from __future__ import annotations`: Lava executes this file under another module name, where
@@ -60,6 +60,7 @@ from neuro_eqprop.backends.lava.native.plan import (
     integers,
     port_name,
     scale_of,
+    unit_count,
 )
 
 
@@ -78,9 +79,9 @@ class StockNetwork(ExportedNetwork):
         self.out = OutPort(shape=(plan[plan.output].size,))
         for layer in plan.layers:
             setattr(self, port_name(layer.name), OutPort(shape=(layer.size,)))
-            units = layer.size * max(1, len(layer.corners)) if plan.graded else layer.size
-            for state in ("bias", "sigma") if plan.graded else ("bias_mant", "v", "r"):
-                setattr(self, f"{state}_{identifier(layer.name)}", Var(shape=(units,)))
+            for state in exposed_states(plan):
+                shape = (unit_count(plan, layer),)
+                setattr(self, f"{state}_{identifier(layer.name)}", Var(shape=shape))
         self._post_init()
 
     @property
@@ -92,7 +93,7 @@ class StockNetwork(ExportedNetwork):
         """The leaf processes: name, class, whether it is Lava's own, units, synapses."""
         found = []
         for layer in self.plan.layers:
-            units = layer.size * max(1, len(layer.corners)) if self.plan.graded else layer.size
+            units = unit_count(self.plan, layer)
             kind = "SigmaDelta" if self.plan.graded else "ATRLIF"
             found.append(Row(layer.name, kind, True, units, 0))
         for edge in self.plan.edges:
@@ -108,8 +109,8 @@ class StockNetwork(ExportedNetwork):
     def encode(self, x: npt.ArrayLike, steps: int) -> npt.NDArray[Any]:
         """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer.
 
-        Graded units add up what they receive, so each sample is sent once, as its difference to
-        the sample before where nothing resets the units. Spiking units get it in every step.
+        Graded units sum their input, so each sample is sent once: as its difference to the previous
+        sample if the units are not reset. Spiking units receive it in every step.
         """
         plan = self.plan
         rows = sample_rows(x, steps, features=plan.features, reset_interval=plan.reset_interval)
@@ -128,7 +129,7 @@ class StockNetwork(ExportedNetwork):
         if not self.plan.graded:
             return np.asarray(sent[..., steps // 4 :].mean(axis=2))
         sums = sent.cumsum(axis=2)
-        if self.plan.reset_interval is None:  # states go on from the sample before
+        if self.plan.reset_interval is None:  # states continue from the previous sample
             sums = (
                 sums
                 + np.concatenate([0 * sums[:1, :, -1], sums[:-1, :, -1].cumsum(axis=0)])[..., None]
@@ -156,45 +157,52 @@ class StockNetworkModel(ExportedNetworkModel):
                 f"{port_name(layer.name)}_cells", neurons(plan, scale, layer)
             )
         for number, edge in enumerate(plan.edges):
-            joint = self.keep(f"edge_{number}", synapses(plan, scale, edge))
-            joint.a_out.connect(cells[edge.target].a_in)
+            conn = self.keep(f"edge_{number}", synapses(plan, scale, edge))
+            conn.a_out.connect(cells[edge.target].a_in)
             if edge.source == plan.input:
-                proc.inp.connect(joint.s_in)
+                proc.inp.connect(conn.s_in)
             else:
-                cells[edge.source].s_out.connect(joint.s_in)
-            self.reset(plan, f"edge_{number}", [joint.a_buff])
+                cells[edge.source].s_out.connect(conn.s_in)
+            self.reset(plan, f"edge_{number}", [conn.a_buff])
         for layer in plan.layers:
             cell, port = cells[layer.name], getattr(proc, port_name(layer.name))
             self.expose(plan, cell, layer, port)
             if layer.name == plan.output:
                 self.expose(plan, cell, layer, proc.out)
-            states = (
-                [cell.sigma, cell.act, cell.residue] if plan.graded else [cell.v, cell.r, cell.i]
-            )
-            self.reset(plan, port_name(layer.name), states)
-            for state in ("bias", "sigma") if plan.graded else ("bias_mant", "v", "r"):
+            self.reset(plan, port_name(layer.name), states_of(plan, cell))
+            for state in exposed_states(plan):
                 getattr(proc, f"{state}_{identifier(layer.name)}").alias(getattr(cell, state))
 
     def expose(self, plan: Plan, cell: Any, layer: Layer, port: OutPort) -> None:  # noqa: ANN401
-        """Connect a port to the messages of a layer; relu units are added up with their signs."""
+        """Connect a port to the messages of a layer, the signed sum over its relu units."""
         if not plan.graded or not layer.corners:
             cell.s_out.connect(port)
             return
-        # Sparse from the start: the dense matrix of a convolution's 18 432 units has gigabytes.
+        # Built sparse: a dense matrix would take gigabytes for a convolution of 18 432 units.
         sum_ = hstack([s * identity(layer.size) for s, _ in layer.corners], format="csr")
-        joint = self.keep(f"{port.name}_sum", connection(sum_, plan, exponent=0, graded=True))
-        cell.s_out.connect(joint.s_in)
-        joint.a_out.connect(port)
-        self.reset(plan, f"{port.name}_sum", [joint.a_buff])
+        conn = self.keep(f"{port.name}_sum", connection(sum_, plan, exponent=0, graded=True))
+        cell.s_out.connect(conn.s_in)
+        conn.a_out.connect(port)
+        self.reset(plan, f"{port.name}_sum", [conn.a_buff])
 
     def reset(self, plan: Plan, name: str, states: Sequence[Var]) -> None:
-        """Put states back to zero after every `reset_interval` steps."""
+        """Set states to zero after every `reset_interval` steps."""
         for number, process in enumerate(resets(plan, states)):
             self.keep(f"{name}_reset_{number}", process)
 
 
+def exposed_states(plan: Plan) -> tuple[str, ...]:
+    """The Vars of a layer's neurons that the network exposes."""
+    return ("bias", "sigma") if plan.graded else ("bias_mant", "v", "r")
+
+
+def states_of(plan: Plan, cell: Any) -> list[Var]:  # noqa: ANN401
+    """The Vars of a layer's neurons that are reset between samples."""
+    return [cell.sigma, cell.act, cell.residue] if plan.graded else [cell.v, cell.r, cell.i]
+
+
 def resets(plan: Plan, states: Sequence[Var]) -> list[Reset]:
-    """Processes that put states back to zero after every `reset_interval` steps."""
+    """Processes that set states to zero after every `reset_interval` steps."""
     found: list[Reset] = []
     if plan.reset_interval is None:
         return found
@@ -250,7 +258,7 @@ def synapses(plan: Plan, scale: Scale, edge: Edge) -> AbstractProcess:
 
 
 def nearest(weight: Weight, exponent: int) -> Weight:
-    """Integer weights of 8 bits, in multiples of 2^-exponent."""
+    """8-bit integer weights, in multiples of 2^-exponent."""
     if issparse(weight):
         found = csr_matrix(weight)
         found.data = nearest(found.data, exponent).astype(np.float64)
@@ -259,13 +267,13 @@ def nearest(weight: Weight, exponent: int) -> Weight:
 
 
 def connection(weight: Weight, plan: Plan, *, exponent: int, graded: bool) -> AbstractProcess:
-    """`Sparse` for a sparse matrix or few weights, else `Dense`; integers times 2^exponent."""
+    """`Sparse` for a sparse matrix or few weights, else `Dense`; integers count 2^exponent."""
     if not issparse(weight) and np.count_nonzero(weight) < SPARSE_BELOW * weight.size:
         weight = csr_matrix(weight)
     kind = Sparse if issparse(weight) else Dense
     bits = 24 if graded else 0
     if plan.bits is None:
         return kind(weights=weight, num_message_bits=bits)
-    # Lava drops the last bit of weights of both signs: twice the weight, half the exponent.
+    # Lava drops the lowest bit of weights with mixed signs, so double them and halve their unit.
     twice = (2 * weight).astype(np.int32)
     return kind(weights=twice, weight_exp=exponent - 1, num_message_bits=bits)

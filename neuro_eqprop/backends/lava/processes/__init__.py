@@ -1,4 +1,4 @@
-"""Lava processes of the spiking description, each with its model, and nothing else.
+"""Lava processes of a spiking network, and their models.
 
-Lava's compiler executes every module in the folder of a process, hence a folder for them alone.
+This folder holds process modules only, since Lava's compiler executes every module in it.
 """

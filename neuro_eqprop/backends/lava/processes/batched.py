@@ -1,4 +1,4 @@
-"""A whole network as one Lava process, with many samples side by side."""
+"""A whole network as one Lava process that steps many samples in parallel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from neuro_eqprop.spiking.synapses import DenseSynapses
 
 
 class FusedNetwork(AbstractProcess):  # type: ignore[misc]
-    """All populations and projections."""
+    """All populations and projections of a network."""
 
     def __init__(self, job: Job, folder: Path) -> None:
         super().__init__(part=Part(job, 0, folder))
@@ -34,7 +34,7 @@ class FusedNetwork(AbstractProcess):  # type: ignore[misc]
 
 
 def product(network: SpikingNetwork, projection: Projection) -> Callable[[Numbers], Numbers]:
-    """W x for each row of messages, in integers if the network is in fixed point."""
+    """The function x -> W x of messages x; in integers if the network is in fixed point."""
     fixed = network.fixed is not None
     synapses = integer_synapses(network, projection) if fixed else projection.synapses
     if isinstance(synapses, DenseSynapses):
@@ -47,7 +47,7 @@ def product(network: SpikingNetwork, projection: Projection) -> Callable[[Number
 
 
 class FusedModel(Reporting):
-    """The step of the reference with `batch` samples as rows; a step of Lava is one of each."""
+    """Steps `batch` samples at once, as rows of arrays; a Lava step is one step of each sample."""
 
     steps_run = LavaPyType(np.ndarray, np.int64)
     overflows = LavaPyType(np.ndarray, np.int64)
@@ -62,11 +62,11 @@ class FusedModel(Reporting):
             name: StepRecorder(Part(job, index, self.part.folder), job.batch)
             for index, name in enumerate(self.neurons)
         }
-        self.ways = [(p, product(network, p)) for p in network.projections]
+        self.products = [(p, product(network, p)) for p in network.projections]
         self.past: deque[dict[str, Numbers]] = deque(
             maxlen=max((p.delay for p in network.projections), default=1)
         )
-        self.life = progress(self.part.folder)
+        self.progress = progress(self.part.folder)
         self.last_phase = -1
 
     def step(self, sample: int, step: int) -> None:
@@ -90,13 +90,13 @@ class FusedModel(Reporting):
             one, by_beta = arrived[name]
             sent[name] = neurons.advance(one, by_beta, now.beta, self.outside[name])
             payload = neurons.payload(sent[name])
-            self.recorders[name].note(
+            self.recorders[name].record(
                 step, now, message=payload, firing=neurons.firing(), values=neurons.values()
             )
             self.overflows[2 * index : 2 * index + 2] = neurons.overflows
         self.past.append(sent)
         self.steps_run[0] += count
-        self.life[1:] = self.time_step
+        self.progress[1:] = self.time_step
 
     def from_outside(self, name: str, rows: slice, beta: float) -> Numbers:
         """bias + current + beta pull, for the samples in `rows`."""
@@ -110,10 +110,10 @@ class FusedModel(Reporting):
         """Input of a population in this step through the projections of one gain."""
         kind = np.float64 if self.job.network.fixed is None else np.int64
         total: Numbers = np.zeros((count, self.sizes[target]), dtype=kind)
-        for projection, passed in self.ways:
+        for projection, multiply in self.products:
             here = projection.target == target and projection.gain is gain
             if here and projection.delay <= len(self.past):
-                total += passed(self.past[-projection.delay][projection.source])
+                total += multiply(self.past[-projection.delay][projection.source])
         return total
 
 
@@ -121,4 +121,4 @@ class FusedModel(Reporting):
 @requires(CPU)
 @tag("floating_pt", "fixed_pt")
 class FusedNetworkModel(FusedModel):
-    """In float64, or in integers if the network is in fixed point."""
+    """Model for both tags: float64, or integers if the network is in fixed point."""

@@ -16,18 +16,18 @@ from neuro_eqprop.backends.lava.job import Part, tick
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress, report
 from neuro_eqprop.spiking.ir import Gain
-from neuro_eqprop.spiking.neurons import neurons_of
+from neuro_eqprop.spiking.neurons import Numbers, neurons_of
 
 
 class Reporting(PyLoihiProcessModel):  # type: ignore[misc]
-    """A model that reports its errors to the parent; Lava itself would wait forever."""
+    """A process model that reports its errors to the parent; Lava itself would wait forever."""
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.part: Part = proc_params["part"]
 
     def run_spk(self) -> None:
-        """One step of Lava."""
+        """Run one step of Lava; an error is reported before it is raised."""
         try:
             sample, step = divmod(self.time_step - 1, self.part.job.steps)
             self.step(sample, step)
@@ -41,11 +41,11 @@ class Reporting(PyLoihiProcessModel):  # type: ignore[misc]
 
     @abstractmethod
     def step(self, sample: int, step: int) -> None:
-        """One step of a sample."""
+        """Run step number `step` of sample number `sample`."""
 
 
 class PopulationProcess(AbstractProcess):  # type: ignore[misc]
-    """Neurons with input ports of gain one and of gain beta, and an output port."""
+    """Neurons with input ports for gain one and for gain beta, and an output port."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part=part)
@@ -57,33 +57,46 @@ class PopulationProcess(AbstractProcess):  # type: ignore[misc]
         self.overflows = Var(shape=(2,), init=0)
 
 
-class PopulationModel(Reporting):
-    """Steps a population: resets it at the start of each sample and records it."""
+class NeuronModel(Reporting):
+    """Base of the models of populations: the neurons, and the input through both ports."""
 
     steps_run = LavaPyType(np.ndarray, np.int64)
     overflows = LavaPyType(np.ndarray, np.int64)
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
+        network, population = self.part.job.network, self.part.population
+        self.neurons = neurons_of(network, population)
+        dtype = np.float64 if network.fixed is None else np.int64
+        self.no_input = np.zeros(population.size, dtype=dtype)
+        self.connected = {gain: bool(network.into(population.name, gain)) for gain in Gain}
+
+    def receive(self) -> tuple[Numbers, Numbers]:
+        """Synaptic input of gain one and of gain beta; zero for a port without projections."""
+        one = self.a_one.recv() if self.connected[Gain.ONE] else self.no_input
+        by_beta = self.a_beta.recv() if self.connected[Gain.BETA] else self.no_input
+        return one, by_beta
+
+
+class PopulationModel(NeuronModel):
+    """Steps a population, resets it at the start of each sample, and records it."""
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
         job, population = self.part.job, self.part.population
-        self.neurons = neurons_of(job.network, population)
-        kind = np.float64 if job.network.fixed is None else np.int64
-        self.nothing = np.zeros(population.size, dtype=kind)
         self.current = job.stimulus.current.get(population.name)
         self.pull = job.stimulus.pull.get(population.name)
-        self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
         self.recorder = StepRecorder(self.part)
-        self.life = progress(self.part.folder)
+        self.progress = progress(self.part.folder)
         self.last_phase = -1
 
     def step(self, sample: int, step: int) -> None:
-        """One step of a sample; the first one drops messages left from the previous sample."""
-        one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
-        by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
+        """One step of a sample; the first step drops messages sent in the previous sample."""
+        one, by_beta = self.receive()
         now, neurons = tick(self.part.job.schedule, step), self.neurons
         if step == 0:
-            one = by_beta = self.nothing
-            neurons.rest(self.nothing.shape)
+            one = by_beta = self.no_input
+            neurons.rest(self.no_input.shape)
         if step == 0 or now.phase != self.last_phase:
             current = None if self.current is None else self.current[sample]
             pull = None if self.pull is None else self.pull[sample]
@@ -92,9 +105,9 @@ class PopulationModel(Reporting):
         message = neurons.advance(one, by_beta, now.beta, self.outside)
         self.s_out.send(message)
         payload = neurons.payload(message)
-        self.recorder.note(
+        self.recorder.record(
             step, now, message=payload, firing=neurons.firing(), values=neurons.values()
         )
         self.overflows[:] = neurons.overflows
         self.steps_run[0] += 1
-        self.life[self.part.index + 1] = self.time_step
+        self.progress[self.part.index + 1] = self.time_step

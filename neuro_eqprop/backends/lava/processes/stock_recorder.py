@@ -1,4 +1,4 @@
-"""Source and recorder of a population of Lava's own neurons."""
+"""Input source and recorder of a population of Lava's own neurons."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.backends.lava.job import Part, tick
-from neuro_eqprop.backends.lava.native.plan import Layer, Plan, Scale, biases, integers
+from neuro_eqprop.backends.lava.native.plan import (
+    Layer,
+    Plan,
+    Scale,
+    biases,
+    integers,
+    unit_count,
+)
 from neuro_eqprop.backends.lava.processes.population import Reporting
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.neurons import Numbers
 
 
-def unit_count(plan: Plan, layer: Layer) -> int:
-    """Stock neurons of a layer: a clipped graded unit is a pair of them."""
-    return layer.size * (max(1, len(layer.corners)) if plan.graded else 1)
-
-
 def input_exponent(plan: Plan, scale: Scale) -> int:
-    """Binary exponent of the input: its unit is 2^-exponent; zero in floating point."""
+    """k, where input is in multiples of 2^-k; zero in floating point."""
     return scale.message_exp + scale.state_exp if plan.graded else scale.drive_exp
 
 
 class StockSource(AbstractProcess):  # type: ignore[misc]
-    """Sends the input current: at the first step of a sample to graded units, else in each step."""
+    """Sends the input current to graded units in the first step of a sample, else in each step."""
 
     def __init__(self, part: Part, *, plan: Plan, scale: Scale) -> None:
         super().__init__(part=part, plan=plan, scale=scale)
@@ -39,7 +41,7 @@ class StockSource(AbstractProcess):  # type: ignore[misc]
 
 
 class StockSourceModel(Reporting):
-    """Graded units accumulate their input, so that one message suffices."""
+    """Base model of the source. Graded units sum their input, so that one message suffices."""
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
@@ -75,7 +77,7 @@ class IntegerStockSource(StockSourceModel):
 
 
 class StockRecorder(AbstractProcess):  # type: ignore[misc]
-    """Receives the input and the output of a population."""
+    """Receives the input `a_in` and the output `s_in` of a population."""
 
     def __init__(self, part: Part, *, plan: Plan, scale: Scale) -> None:
         super().__init__(part=part, plan=plan, scale=scale)
@@ -86,7 +88,10 @@ class StockRecorder(AbstractProcess):  # type: ignore[misc]
 
 
 class StockRecorderModel(Reporting):
-    """Drive d = sum of a + bias (graded), d = a + bias (spiking); rates from the messages."""
+    """Records messages, rates and the drive d of a population.
+
+    With a the input of a step, d = sum of a + bias (graded) or d = a + bias (spiking).
+    """
 
     steps_run = LavaPyType(np.ndarray, np.int64)
 
@@ -97,13 +102,13 @@ class StockRecorderModel(Reporting):
         self.graded, self.exponent = plan.graded, input_exponent(plan, scale)
         self.message_exp = scale.message_exp if plan.graded else 0
         self.signs = [sign for sign, _ in self.layer.corners] if plan.graded else []
-        bottom = self.layer.low if plan.graded and self.signs else 0.0
-        self.bottom = np.full(self.layer.size, bottom)
-        # Rates are sent above their lower bound; the bound itself is a constant part of the drive.
-        shifted = biases(plan, self.layer)[: self.layer.size] + self.bottom
+        low = self.layer.low if plan.graded and self.signs else 0.0
+        self.low = np.full(self.layer.size, low)
+        # Messages carry rates minus their lower bound; the bound is a constant part of the drive.
+        shifted = biases(plan, self.layer)[: self.layer.size] + self.low
         self.bias = shifted if plan.graded else self.layer.bias
-        self.recorder, self.life = StepRecorder(self.part), progress(self.part.folder)
-        self.total, self.rate = np.zeros(self.layer.size), self.bottom.copy()
+        self.recorder, self.progress = StepRecorder(self.part), progress(self.part.folder)
+        self.total, self.rate = np.zeros(self.layer.size), self.low.copy()
 
     def step(self, sample: int, step: int) -> None:
         """Record a step."""
@@ -113,7 +118,7 @@ class StockRecorderModel(Reporting):
         parts = sent.reshape(-1, size)
         message = parts[0] if not self.signs else np.asarray(self.signs) @ parts
         if step == 0:
-            self.total, self.rate = np.zeros(size), self.bottom.copy()
+            self.total, self.rate = np.zeros(size), self.low.copy()
         self.total = self.total + arrived if self.graded else arrived
         self.rate = self.rate + message if self.graded else message
         now = tick(self.part.job.schedule, step)
@@ -121,9 +126,9 @@ class StockRecorderModel(Reporting):
         self.recorder.sums[0][0, now.phase] += (parts != 0).sum(axis=0) - (message != 0)
         values = {"drive": self.total + self.bias, "state": self.rate}
         shown = message if self.graded else message > 0
-        self.recorder.note(step, now, message=shown, firing=self.rate, values=values)
+        self.recorder.record(step, now, message=shown, firing=self.rate, values=values)
         self.steps_run[0] += 1
-        self.life[self.part.index + 1] = self.time_step
+        self.progress[self.part.index + 1] = self.time_step
 
 
 @implements(proc=StockRecorder, protocol=LoihiProtocol)

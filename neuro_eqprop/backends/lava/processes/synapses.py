@@ -1,8 +1,8 @@
 """Synapses with integer weights of any size on Lava.
 
-Lava's own fixed-point Dense clips weights to nine bits and cuts the last one of weights of both
-signs; its sums have 32 bits. The weights of a network in fixed point are whole in the unit of
-their target, which takes more.
+Lava's fixed-point `Dense` clips weights to nine bits, drops the lowest bit of weights with mixed
+signs, and sums in 32 bits. Weights of a network in fixed point are integers in the unit of their
+target and can need more bits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class IntegerSynapsesModel(Reporting):
         self.due = np.zeros(self.synapses.shape[0], dtype=np.int64)
 
     def step(self, sample: int, step: int) -> None:
-        """Send the sums of the previous step, then compute new ones: loops cannot deadlock."""
+        """Send the sums of the previous step before receiving, so that loops cannot deadlock."""
         self.a_out.send(self.due)
         sent = self.s_in.recv()
         active = np.flatnonzero(sent)

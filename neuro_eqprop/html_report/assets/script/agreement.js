@@ -1,4 +1,4 @@
-// Rates against firing rates.
+// Scatter plot of firing rates against rates.
 const drawScatter = () => {
   const held = data.scatter[byId("simulator") ? byId("simulator").value : ""];
   if (!byId("scatter") || !held) return draw("scatter", [], layout(axis("rate"), axis("firing rate")));

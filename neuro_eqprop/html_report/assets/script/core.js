@@ -3,7 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const palette = () => ["rate", "spike", "third", "fourth", "fifth"].map(colour);
-// The chart library reads a little markup in its labels; names from files must not be markup.
+// Plotly interprets some HTML in its labels: names from files are escaped.
 const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 const option = (select, value, text) => { const made = document.createElement("option"); made.value = value; made.textContent = text; select.append(made); };
 const listen = (id, action) => { const place = byId(id); if (place) place.addEventListener("input", action); };
@@ -30,7 +30,7 @@ const decodeSteps = (text) => {
   return found;
 };
 
-// Purple to green in even steps, also for the colour-blind; neighbours lie far apart on it.
+// Eight colours of the viridis colour map, which is perceptually uniform and colour-blind safe.
 const RAMP = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30"];
 const ramp = (share) => {
   const from = colour("dark") === "1" ? 2 : 0;
@@ -49,7 +49,7 @@ const layout = (x, y, extra) => ({
   hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
   legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, ...extra,
 });
-// A section calls this once: `fill` sets up its controls, `draw` draws its charts.
+// Each section calls `register` once: `fill` sets up its controls, `drawCharts` draws its charts.
 const charts = [];
 const register = (drawCharts, fill = () => {}) => charts.push({ fill, draw: drawCharts });
 const draw = (id, traces, shape) => {

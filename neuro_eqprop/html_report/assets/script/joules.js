@@ -1,4 +1,4 @@
-// Joules on each chip, by term, and what accuracy costs.
+// Joules on each chip, joules by term, and accuracy against joules.
 const PREFIX = { "-15": "f", "-12": "p", "-9": "n", "-6": "µ", "-3": "m", 0: "", 3: "k", 6: "M" };
 const joules = (value) => {
   const power = Math.max(-15, Math.min(6, 3 * Math.floor(Math.log10(value) / 3 + 1e-9)));
@@ -73,7 +73,7 @@ const drawTerms = (id, rows, tint) => {
   draw(id, traces, layout(x, y, { bargap: 0.35 }));
 };
 
-// Accuracies far below the best would make one line of the others: they lie below the axis.
+// The axis shows the upper accuracies only: far lower ones would compress them to a line.
 const FAR = 5;
 const drawTrade = () => {
   const chosen = byId("trade-chip"), points = chosen && data.energy.curves[chosen.value];
@@ -87,7 +87,7 @@ const drawTrade = () => {
   const pixels = (value) => ((Math.log10(value) - span[0]) / (span[1] - span[0])) * (byId("trade").clientWidth - 80);
   const traces = codes.map((code, k) => {
     const mine = points.filter((point) => point.code === code).sort((a, b) => a.joules - b.joules);
-    let last = -Infinity;  // a number of steps is left out where it would lie on the one before
+    let last = -Infinity;  // leave out labels that would overlap the previous one
     const labels = mine.map((point) => {
       if (!near.includes(point) || pixels(point.joules) - last < 26) return "";
       last = pixels(point.joules);

@@ -1,6 +1,6 @@
 // Curves over the epochs, of one run or of several.
 const several = data.learning.length > 1;
-// Epochs are integers, also on a short axis.
+// Ticks at integers only, since epochs are integers.
 const epochs = () => {
   const longest = Math.max(...data.learning.map((run) => run.epoch.length));
   return axis("epoch", longest < 10 ? { dtick: Math.ceil(longest / 5), tick0: 1 } : {});
@@ -22,7 +22,7 @@ const curves = (id, key, title, extra) => {
   const rows = Math.ceil(traces.length / 2);
   draw(id, traces, layout(epochs(), axis(title, extra), { margin: { l: 50, r: 12, t: 22 + 19 * rows, b: 44 } }));
 };
-// A band from the lowest to the highest quantile, and the median; of several runs the outlines.
+// Median and a band between the outer quantiles; outlines instead of bands for several runs.
 const drawWeights = () => {
   const colours = palette(), traces = [];
   data.learning.forEach((run, r) => Object.entries(run.weights).forEach(([name, [low, middle, high]], k) => {

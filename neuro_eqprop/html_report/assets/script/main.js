@@ -25,7 +25,7 @@ const drawAll = () => charts.forEach((section) => section.draw());
 charts.forEach((section) => section.fill());
 drawAll();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-// Paper is white and narrow, unlike the screen.
+// Redraw for printing: a printed page is white and narrow.
 const refit = () => {
   document.querySelectorAll(".js-plotly-plot").forEach((place) => Plotly.Plots.resize(place));
   drawAll();

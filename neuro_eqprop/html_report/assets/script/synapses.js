@@ -35,7 +35,7 @@ const drawMatrix = () => {
     .concat(held.recorded.length ? ["Framed synapses were recorded during learning: click one of them."] : []).join(" ");
 };
 
-// The rate as if the phase had ended there: the mean over the last part of the phase so far.
+// Rate at each step as if the phase ended there: mean over the fraction window / steps of the phase so far.
 const running = (values, phases) => {
   const found = [];
   phases.forEach((phase) => {
@@ -77,7 +77,7 @@ const recorded = (trace, held, synapse, sample) => {
 };
 const historyOf = (trace, held, synapse, sample) => {
   const known = recorded(trace, held, synapse, sample);
-  // Of weights that changed only the recorded ones are known at every step.
+  // In a run that learned, only recorded weights are known at every step.
   if (known || held.learned) return known;
   const post = activity(trace, held.target, synapse[0], sample), pre = activity(trace, held.source, synapse[1], sample);
   if (!pre || !post) return null;
@@ -159,7 +159,7 @@ const fillSynapses = () => {
   listen("connection", fillConnection);
   listen("view", drawMatrix);
   ["to", "from"].forEach((id) => listen(id, drawSynapses));
-  // Both sliders show the same sample where both sections show the same samples.
+  // The two sample sliders are linked if both sections show the same samples.
   ["sample", "simulator"].forEach((id) => listen(id, () => { if (matrixOf().linked) byId("synapse-sample").value = sampleNow(); drawHistory(); }));
   listen("synapse-sample", () => { if (byId("sample") && matrixOf().linked) { byId("sample").value = byId("synapse-sample").value; drawSettling(); } drawHistory(); });
 };

@@ -1,4 +1,4 @@
-"""Lava processes of a network that learns, each with its model, and nothing else.
+"""Lava processes of a network that learns, and their models.
 
-They are in a separate folder, like those in `neuro_eqprop.backends.lava.processes`.
+This folder holds process modules only, as does `neuro_eqprop.backends.lava.processes`.
 """

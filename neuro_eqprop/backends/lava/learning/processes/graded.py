@@ -18,7 +18,7 @@ from neuro_eqprop.spiking.neurons import Numbers
 
 
 class LearningGraded(LearningProcess):
-    """Sigma-delta units, whose trace is what they have sent."""
+    """Sigma-delta units, whose trace is the sum of their messages."""
 
 
 @implements(proc=LearningGraded, protocol=LoihiProtocol)
@@ -27,8 +27,9 @@ class LearningGraded(LearningProcess):
 class LearningGradedModel(FloatLearningModel):
     """The step in float64.
 
-    Synapses sum the messages in x1, which no learning rule can reset. So a unit sends minus that
-    sum in the commit; the targets ignore it, since each sample starts from the resting state.
+    Synapses sum the messages in x1, which a learning rule cannot reset. A unit therefore sends
+    minus that sum in the commit. Its targets ignore this message, since each sample starts from
+    the resting state.
     """
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
@@ -37,12 +38,12 @@ class LearningGradedModel(FloatLearningModel):
         """Minus the sum of all messages of the sample."""
         return np.asarray(-self.neurons.firing())
 
-    def follow(self, sent: Numbers, silent: bool) -> Array:
-        """r = sent."""
+    def new_traces(self, sent: Numbers, silent: bool) -> Array:
+        """r = sent, the sum of all messages; a commit leaves it unchanged."""
         return self.trace if silent else np.array(self.neurons.firing())
 
-    def book(self, sample: int, step: int) -> None:
+    def finish_step(self, sample: int, step: int) -> None:
         """Record the step; the trace is zero after a commit."""
         if step == self.part.job.steps - 1:
             self.trace = np.zeros_like(self.trace)
-        super().book(sample, step)
+        super().finish_step(sample, step)

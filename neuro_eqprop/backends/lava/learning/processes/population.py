@@ -16,14 +16,13 @@ from neuro_eqprop.backends.lava.learning.job import (
     LearningPopulation,
     StepControl,
     message_size,
-    places,
+    message_slices,
 )
-from neuro_eqprop.backends.lava.learning.recording import into, post_history, trace_counts
-from neuro_eqprop.backends.lava.processes.population import PopulationProcess, Reporting
+from neuro_eqprop.backends.lava.learning.recording import post_history, synapses_onto, trace_counts
+from neuro_eqprop.backends.lava.processes.population import NeuronModel, PopulationProcess
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
-from neuro_eqprop.spiking.ir import Gain
-from neuro_eqprop.spiking.neurons import Neurons, Numbers, neurons_of
+from neuro_eqprop.spiking.neurons import Neurons, Numbers
 
 LENGTH = len(StepControl._fields)
 
@@ -34,27 +33,27 @@ class LearningProcess(PopulationProcess):
     def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part)
         shape = (part.population.size,)
-        self.news = InPort(shape=(message_size(part.job),))
+        self.control_port = InPort(shape=(message_size(part.job),))
         self.y1 = OutPort(shape=shape)
         self.y2 = OutPort(shape=shape)
         self.y3 = OutPort(shape=shape)
 
 
 class Recorder:
-    """Writes the files of one population: activity, traces and progress."""
+    """Records activity, traces and progress of one population."""
 
     def __init__(self, part: LearningPopulation) -> None:
         self.part, self.done = part, 0
-        self.activity, self.life = StepRecorder(part), progress(part.folder)
+        self.activity, self.progress = StepRecorder(part), progress(part.folder)
         self.total = part.job.steps * part.job.stimulus.samples
         learning, name = part.learning, part.population.name
-        self.units = [learning.chosen[k][1] for k in into(learning, name)]
+        self.units = [learning.chosen[k][1] for k in synapses_onto(learning, name)]
         self.history = np.zeros(post_history(learning, part.folder, part.index).shape)
 
     def step(self, step: int, now: Tick, neurons: Neurons, sent: Numbers) -> None:
         """Record the activity of a step."""
         shown, values = neurons.payload(sent), neurons.values()
-        self.activity.note(step, now, message=shown, firing=neurons.firing(), values=values)
+        self.activity.record(step, now, message=shown, firing=neurons.firing(), values=values)
 
     def traces(self, sample: int, step: int, trace: Array, counts: Ints) -> None:
         """Record the traces after a step; after the last step, write the files."""
@@ -64,44 +63,37 @@ class Recorder:
             learning, folder, index = self.part.learning, self.part.folder, self.part.index
             np.save(trace_counts(learning, folder, index).path, counts, allow_pickle=False)
             np.save(post_history(learning, folder, index).path, self.history, allow_pickle=False)
-        self.life[self.part.index + 1] = self.done
+        self.progress[self.part.index + 1] = self.done
 
 
-class LearningModel(Reporting):
-    """Neurons stepped by the messages of the source."""
+class LearningModel(NeuronModel):
+    """Neurons whose steps are controlled by the messages of the source."""
 
     part: LearningPopulation
-    steps_run = LavaPyType(np.ndarray, np.int64)
-    overflows = LavaPyType(np.ndarray, np.int64)
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         job, population = self.part.job, self.part.population
-        self.neurons = neurons_of(job.network, population)
-        kind = np.float64 if job.network.fixed is None else np.int64
-        self.nothing = np.zeros(population.size, dtype=kind)
-        self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
         self.recorder = Recorder(self.part) if self.part.recorded else None
         self.trace = np.zeros(population.size)
         self.counts = np.zeros(len(job.schedule), dtype=np.int64)
-        here = places(job)
+        here = message_slices(job)
         self.current, self.pull = (here.get((population.name, k)) for k in ("current", "pull"))
 
     def report(self) -> None:
-        """Write the traceback to the folder, if there is one."""
+        """Write the traceback to the folder, if results are recorded."""
         if self.part.recorded:
             super().report()
 
     def step(self, sample: int, step: int) -> None:
         """One step, controlled by the message of the source."""
-        message, neurons = self.news.recv(), self.neurons
-        one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
-        by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
+        message, neurons = self.control_port.recv(), self.neurons
+        one, by_beta = self.receive()
         control, now = StepControl(*message[:LENGTH]), tick(self.part.job.schedule, step)
         if control.start:
-            one = by_beta = self.nothing
-            neurons.rest(self.nothing.shape)
-        sent = self.nothing
+            one = by_beta = self.no_input
+            neurons.rest(self.no_input.shape)
+        sent = self.no_input
         if not control.silent:
             beta = self.beta(control)
             current, pull = (
@@ -114,15 +106,15 @@ class LearningModel(Reporting):
         self.send_factors(control)
         if self.recorder is not None:
             self.recorder.step(step, now, neurons, sent)
-        self.book(sample, step)
+        self.finish_step(sample, step)
 
     def update_traces(self, sent: Numbers, silent: bool, phase: int) -> None:
         """Update the traces and count those that change."""
-        new = self.follow(sent, silent)
+        new = self.new_traces(sent, silent)
         self.counts[phase] += np.count_nonzero(new != self.trace)
         self.trace = new
 
-    def book(self, sample: int, step: int) -> None:
+    def finish_step(self, sample: int, step: int) -> None:
         """Count the step and record its traces."""
         self.overflows[:] = self.neurons.overflows
         self.steps_run[0] += 1
@@ -131,7 +123,7 @@ class LearningModel(Reporting):
 
     @abstractmethod
     def read_input(self, message: Numbers, place: slice | None) -> Array | None:
-        """The current or pull in that slice of the message, in floating point."""
+        """The current or pull in slice `place` of the message, in floating point."""
 
     @abstractmethod
     def beta(self, control: StepControl) -> float:
@@ -142,8 +134,8 @@ class LearningModel(Reporting):
         """The message that the population sends in a commit."""
 
     @abstractmethod
-    def follow(self, sent: Numbers, silent: bool) -> Array:
-        """The new traces."""
+    def new_traces(self, sent: Numbers, silent: bool) -> Array:
+        """The traces after a step in which the units sent `sent`."""
 
     @abstractmethod
     def send_factors(self, control: StepControl) -> None:
@@ -153,7 +145,7 @@ class LearningModel(Reporting):
 class FloatLearningModel(LearningModel):
     """Learning population in float64."""
 
-    news = LavaPyType(PyInPort.VEC_DENSE, float)
+    control_port = LavaPyType(PyInPort.VEC_DENSE, float)
     a_one = LavaPyType(PyInPort.VEC_DENSE, float)
     a_beta = LavaPyType(PyInPort.VEC_DENSE, float)
     y1 = LavaPyType(PyOutPort.VEC_DENSE, float)
@@ -169,7 +161,7 @@ class FloatLearningModel(LearningModel):
         return float(control.beta)
 
     def send_factors(self, control: StepControl) -> None:
-        """Send the trace as y1; in a commit, which needs no trace, eta instead."""
+        """Send the trace as y1; in a commit, send eta instead."""
         ones = np.ones_like(self.trace)
         self.y1.send(control.eta * ones if control.silent else self.trace)
         self.y2.send(control.third * ones)

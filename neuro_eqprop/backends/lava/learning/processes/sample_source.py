@@ -20,7 +20,7 @@ from neuro_eqprop.backends.lava.learning.job import (
     StepControl,
     integer_control,
     message_size,
-    places,
+    message_slices,
     step_control,
 )
 from neuro_eqprop.backends.lava.processes.population import Reporting
@@ -34,7 +34,7 @@ class Source(AbstractProcess):  # type: ignore[misc]
 
     def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part=part)
-        self.news = OutPort(shape=(message_size(part.job),))
+        self.control_port = OutPort(shape=(message_size(part.job),))
 
 
 class SourceModel(Reporting):
@@ -45,7 +45,7 @@ class SourceModel(Reporting):
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         job = self.part.job
-        self.places, self.message = places(job), np.zeros(message_size(job))
+        self.slices, self.message = message_slices(job), np.zeros(message_size(job))
         self.ticks = [tick(job.schedule, step) for step in range(job.steps)]
 
     def step(self, sample: int, step: int) -> None:
@@ -53,12 +53,12 @@ class SourceModel(Reporting):
         if step == 0:
             self.load_sample(sample)
         self.message[: len(StepControl._fields)] = self.control(sample, step)
-        self.news.send(self.encoded())
+        self.control_port.send(self.encoded())
 
     def load_sample(self, sample: int) -> None:
         """Write the currents and pulls of a sample into the message."""
         stimulus = self.part.job.stimulus
-        for (name, what), place in self.places.items():
+        for (name, what), place in self.slices.items():
             rows = stimulus.current if what == "current" else stimulus.pull
             self.message[place] = self.to_units(name, rows[name][sample])
 
@@ -89,7 +89,7 @@ class SourceModel(Reporting):
 class FloatSourceModel(SourceModel):
     """Source in float64."""
 
-    news = LavaPyType(PyOutPort.VEC_DENSE, float)
+    control_port = LavaPyType(PyOutPort.VEC_DENSE, float)
 
     def to_units(self, name: str, values: Array) -> Array:
         """The values, unchanged."""
@@ -110,7 +110,7 @@ class FloatSourceModel(SourceModel):
 class IntegerSourceModel(SourceModel):
     """Source in integers."""
 
-    news = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+    control_port = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)

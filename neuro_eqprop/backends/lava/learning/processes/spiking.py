@@ -38,7 +38,7 @@ class LearningSpikesModel(FloatLearningModel):
         """No spikes."""
         return np.zeros(self.trace.size, dtype=bool)
 
-    def follow(self, sent: Numbers, silent: bool) -> Array:
+    def new_traces(self, sent: Numbers, silent: bool) -> Array:
         """r = keep r, then + 1 - keep where s."""
         keep = self.part.learning.plastic.rule.keep
         kept = keep * self.trace
@@ -52,11 +52,11 @@ class LearningSpikesModel(FloatLearningModel):
 class LearningIntegersModel(LearningModel):
     """The step in integers; traces equal those of Lava's engine.
 
-    The engine decays x1 of all synapses with the same random number, drawn from the seed. This
-    model draws the same number, so that y1 equals x1 and mirrored synapses see the same two traces.
+    In each step, the engine rounds x1 of all synapses with one random number. This model draws the
+    same number from the same seed, so that y1 equals x1 and mirrored synapses see equal traces.
     """
 
-    news = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    control_port = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     a_one = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     a_beta = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
@@ -86,7 +86,7 @@ class LearningIntegersModel(LearningModel):
         """No spikes."""
         return np.zeros(self.trace.size, dtype=bool)
 
-    def follow(self, sent: Numbers, silent: bool) -> Array:
+    def new_traces(self, sent: Numbers, silent: bool) -> Array:
         """The integer trace, rounded with the random number of Lava's engine in this step."""
         rule = self.part.learning.plastic.rule
         kept = rule.keep * self.trace

@@ -33,18 +33,18 @@ from lava.utils.weightutils import SignMode
 from neuro_eqprop.arrays import Ints
 from neuro_eqprop.backends.lava.job import tick
 from neuro_eqprop.backends.lava.learning.job import LearningPopulation, formulas
-from neuro_eqprop.backends.lava.learning.recording import Left
+from neuro_eqprop.backends.lava.learning.recording import ProjectionFiles
 from neuro_eqprop.backends.subprocess import report
 from neuro_eqprop.spiking.ir import Graded
 from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import LEAST
 
 NEVER = 1e18
-"""A time constant without decay: exp(-1 / tau) is 1; Lava computes NaN for tau = 0."""
+"""Time constant for no decay: exp(-1 / tau) rounds to 1. Lava computes NaN for tau = 0."""
 
 
 def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
-    """Lava's rule for a projection."""
+    """Lava's three-factor learning rule for the projection with index `place`."""
     learning = part.learning
     projection, rule = learning.plastic.network.projections[place], learning.plastic.rule
     graded = isinstance(learning.plastic.network[projection.source].neuron, Graded)
@@ -65,7 +65,7 @@ def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
 
 
 def synapse_arguments(part: LearningPopulation, place: int) -> dict[str, Any]:
-    """The arguments of `LearningDense` for the projection at a place."""
+    """Arguments of `LearningDense` for the projection with index `place`."""
     learning = part.learning
     projection = learning.plastic.network.projections[place]
     graded = isinstance(learning.plastic.network[projection.source].neuron, Graded)
@@ -84,10 +84,10 @@ def synapse_arguments(part: LearningPopulation, place: int) -> dict[str, Any]:
 
 
 class PlasticSynapses(LearningDense):  # type: ignore[misc]
-    """The synapses of projection number `place`; leave `s_in_bap` unconnected.
+    """Plastic synapses of the projection with index `place`; leave `s_in_bap` unconnected.
 
-    In fixed point, Lava clips y traces to 0..127 when a back-propagated spike arrives, which would
-    lose a negative third factor.
+    In fixed point, Lava clips y traces to 0..127 when a back-propagated spike arrives, which sets
+    a negative third factor to zero.
     """
 
     def __init__(self, part: LearningPopulation, *, place: int) -> None:
@@ -101,13 +101,13 @@ else:
 
 
 class RecordedSynapses(Base):  # type: ignore[misc]
-    """Mixin that adds counts, records and error reports to a synapse model of Lava."""
+    """Mixin that adds event counts, recordings and error reports to a Lava synapse model."""
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.part: LearningPopulation = proc_params["part"]
         job, learning = self.part.job, self.part.learning
-        self.left = Left(learning, self.part.folder, proc_params["place"])
+        self.files = ProjectionFiles(learning, self.part.folder, proc_params["place"])
         projection = learning.plastic.network.projections[proc_params["place"]]
         self.limit = learning.learner(projection.name).limit
         self.payload = isinstance(learning.plastic.network[projection.source].neuron, Graded)
@@ -118,7 +118,7 @@ class RecordedSynapses(Base):  # type: ignore[misc]
         self.targets, self.sources = (
             np.array([t[i] for t in chosen], dtype=np.intp) for i in (0, 1)
         )
-        self.history = np.zeros(self.left.history.shape)
+        self.history = np.zeros(self.files.history.shape)
 
     def run_spk(self) -> None:
         """One step of Lava's synapses."""
@@ -133,17 +133,17 @@ class RecordedSynapses(Base):  # type: ignore[misc]
         try:
             tags, weights = self.tag_1, self.weights
             super().run_lrn()
-            self.note(tags, weights)
+            self.record_step(tags, weights)
         except BaseException:
             report(self.part.folder, traceback.format_exc())
             raise
 
-    def note(self, tags: Numbers, weights: Numbers) -> None:
+    def record_step(self, tags: Numbers, weights: Numbers) -> None:
         """Count the updates of this step and record the chosen synapses."""
         sample, step = divmod(self.time_step - 1, self.part.job.steps)
         phase = tick(self.part.job.schedule, step).phase
         if self.y2.any():
-            self.counts[0, phase] += self.grown(tags)
+            self.counts[0, phase] += self.tag_updates(tags)
         if self.y3.any():
             self.last_tags = tags
             self.counts[1, phase] += np.count_nonzero(self.weights != weights)
@@ -152,10 +152,10 @@ class RecordedSynapses(Base):  # type: ignore[misc]
         row[:, 1] = self.tag_1[self.targets, self.sources]
         row[:, 2] = self.weights[self.targets, self.sources]
         if self.time_step == self.total:
-            self.left.write(self.weights, self.last_tags, self.counts, self.history)
+            self.files.write(self.weights, self.last_tags, self.counts, self.history)
 
-    def cut(self, wanted: Numbers, allowed: Numbers) -> Numbers:
-        """The allowed weights; counts those that were clipped."""
+    def count_clipped(self, wanted: Numbers, allowed: Numbers) -> Numbers:
+        """Returns `allowed`; counts the weights that clipping changed."""
         self.counts[2, 0] += np.count_nonzero(allowed != wanted)
         return allowed
 
@@ -172,10 +172,10 @@ class PlasticSynapsesModel(RecordedSynapses, FloatEngine, AbstractPyDenseModelFl
         wanted: Numbers = super()._saturate_synaptic_variable(name, values)
         if name != "weights":
             return wanted
-        return self.cut(wanted, np.clip(wanted, -self.limit, self.limit))
+        return self.count_clipped(wanted, np.clip(wanted, -self.limit, self.limit))
 
-    def grown(self, tags: Numbers) -> int:
-        """The number of tag updates; Lava's traces decay below LEAST, which counts as zero."""
+    def tag_updates(self, tags: Numbers) -> int:
+        """The number of tag updates; traces below LEAST count as zero."""
         pre = self.x1 != 0.0 if self.payload else self.x1 >= LEAST
         return int(np.count_nonzero(pre) * np.count_nonzero(self.y1))
 
@@ -184,7 +184,7 @@ class PlasticSynapsesModel(RecordedSynapses, FloatEngine, AbstractPyDenseModelFl
 @requires(CPU)
 @tag("fixed_pt")
 class PlasticIntegersModel(RecordedSynapses, IntegerEngine, AbstractPyDenseModelBitAcc):  # type: ignore[misc]
-    """Plastic synapses in integers; a continued run continues the random numbers of Lava."""
+    """Plastic synapses in integers; a resumed run continues Lava's random number stream."""
 
     stock_spk = PyLearningDenseModelBitApproximate.run_spk
 
@@ -192,7 +192,7 @@ class PlasticIntegersModel(RecordedSynapses, IntegerEngine, AbstractPyDenseModel
         super().__init__(proc_params)
         self.num_weight_bits = 8
         before = self.part.learning.training.first * self.part.job.steps
-        # Lava makes weights even at the start of a run; a continued run started at sample 0.
+        # Lava rounds weights to even integers at the start of a run; a resumed run has done so.
         self.weights_set = before > 0
         for _ in range(before):
             self._update_trace_randoms()
@@ -201,9 +201,9 @@ class PlasticIntegersModel(RecordedSynapses, IntegerEngine, AbstractPyDenseModel
 
     def _saturate_synaptic_variable(self, name: str, values: Numbers) -> Numbers:
         allowed = super()._saturate_synaptic_variable(name, values)
-        return self.cut(values, allowed) if name == "weights" else allowed
+        return self.count_clipped(values, allowed) if name == "weights" else allowed
 
-    def grown(self, tags: Numbers) -> int:
+    def tag_updates(self, tags: Numbers) -> int:
         """The number of tags that changed."""
         changed: Ints = self.tag_1 != tags
         return int(np.count_nonzero(changed))
