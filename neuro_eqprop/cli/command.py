@@ -97,13 +97,8 @@ def run_argument(run: str) -> str:
 def in_flags(sentence: str, options: Callable[[ArgumentParser], None]) -> str:
     """Replace the Python arguments in a message by the options of a command.
 
-<<<<<<< HEAD
     `out` becomes --out, force=True becomes --force, on='rate' becomes --on rate and bits=1 becomes
     --bits 1, where the command has such an option.
-=======
-    `out` becomes --out, force=True becomes --force, and on='rate' becomes --on rate, if the command
-    has such an option.
->>>>>>> read-g
     """
     parser = ArgumentParser(add_help=False)
     options(parser)
