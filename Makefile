@@ -59,6 +59,7 @@ check: dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "conflict markers: finish the merge"; exit 1; }
 	$(BIN)/bandit --quiet --recursive --severity-level medium --confidence-level medium neuro_eqprop
 	$(BIN)/python sims/attack/audit.py $(PINS)
 

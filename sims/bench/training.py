@@ -68,13 +68,17 @@ TIMED = {
     "one-512": Timed("one-small", 512, 1.05),
     "one-g1": Timed("one", 64),
     "two": Timed("two-small", 128, 1.25),
+    "two-tiny": Timed("two-tiny", 128, 1.25),
     "two-g0.1": Timed("two", 128),
     "three": Timed("three-small", 128, 1.4),
+    "three-tiny": Timed("three-tiny", 128, 1.4),
     "three-g0.1": Timed("three", 128),
     "conv": Timed("conv-small", 64, 1.1),
+    "conv-tiny": Timed("conv-tiny", 64, 1.1),
     "conv-channels-last": Timed("conv-small", 64, 1.6, "channels_last"),
     "conv-g0.1": Timed("conv", 64),
     "fashion": Timed("conv-fashion-small", 64, 1.25),
+    "fashion-tiny": Timed("conv-fashion-tiny", 64, 1.25),
     "fashion-channels-last": Timed("conv-fashion-small", 64, 1.6, "channels_last"),
     "looped": Timed("looped-small", 128, 1.35),
     "wide": Timed("wide-small", 128, 1.5),
@@ -89,6 +93,8 @@ HEAD = [
     "minus the true gradient of the settled network, at the end of the whole training of seed 0",
     "(models-numbers.md has the accuracies of these trainings).",
     "A cosine refers to the network's own equilibrium, so another feedback g is another network.",
+    "With g = 0.00002 each phase has one step and takes the products of backprop (the limit of",
+    "weak feedback). Such networks run as spikes, but to learn in spikes they need a larger g.",
     "",
     "| network | against | g | beta | batch | path | EqProp ms | baseline ms | ratio "
     "| interquartile range | goal | cosine |",
@@ -211,8 +217,9 @@ def line(name: str, found: Mapping[str, Any]) -> str:
     end = final_cosine(row)
     cosine = "-" if end is None else f"{end:.6f}"
     nudge = f"{found['beta']:g} {found['nudging']}"
+    feedback = np.format_float_positional(found["feedback"], trim="-")
     return (
-        f"| {title} | {row.baseline} | {found['feedback']:g} | {nudge} | {row.batch} "
+        f"| {title} | {row.baseline} | {feedback} | {nudge} | {row.batch} "
         f"| {found['path']} | {found['ms'][0]:.2f} | {found['ms'][1]:.2f} | {middle:.2f} "
         f"| {low:.2f} to {high:.2f} | {row.reach or '-'} | {cosine} |"
     )

@@ -67,6 +67,9 @@ class Phases(TypedDict):
 
 
 SMALL: Phases = {"beta": 0.002, "free": 2, "nudged": 1}
+SWEEP: Phases = {"beta": 0.002, "free": 1, "nudged": 1}
+"""One sweep a phase, which is enough where the feedback is tiny."""
+TINY = 0.00002
 ONE_SMALL = ONE.replace("--beta 0.25", "--beta 0.05 --feedback 0.02").replace(
     "free_steps=4 --set nudged_steps=2", "free_steps=2 --set nudged_steps=1"
 )
@@ -101,6 +104,18 @@ ROWS = {
     "three-small": Row(
         "784-512-512-512-10, feedback 0.02", "layered", displaced(THREE, **SMALL), "98.2"
     ),
+    "two-tiny": Row(
+        "784-512-512-10, feedback 0.00002",
+        "layered",
+        displaced(TWO, **SWEEP, feedback=TINY),
+        "98.4",
+    ),
+    "three-tiny": Row(
+        "784-512-512-512-10, feedback 0.00002",
+        "layered",
+        displaced(THREE, **SWEEP, feedback=TINY),
+        "98.2",
+    ),
     "wide-small": Row("784-2048-2048-10, feedback 0.02", "layered", WIDE_SMALL),
     "deep-small": Row("six hidden of 512, feedback 0.02", "layered", DEEP_SMALL),
     "looped-small": Row(
@@ -116,6 +131,18 @@ ROWS = {
         "conv",
         f"--dataset mnist {displaced(CONV, **SMALL)}",
         "99.0",
+    ),
+    "conv-tiny": Row(
+        "convolutional, MNIST, feedback 0.00002",
+        "conv",
+        f"--dataset mnist {displaced(CONV, **SWEEP, feedback=TINY)}",
+        "99.0",
+    ),
+    "conv-fashion-tiny": Row(
+        "convolutional, Fashion-MNIST, feedback 0.00002",
+        "conv",
+        displaced(CLOTHES, **SWEEP, feedback=TINY),
+        "90.0",
     ),
     "conv-fashion-small": Row(
         "convolutional, Fashion-MNIST, feedback 0.005",
