@@ -293,6 +293,20 @@ def test_the_path_of_a_network_is_stated() -> None:
         assert path_of(ops, deep, other) is Path.PHASES
 
 
+def test_a_nudge_too_small_for_differences_of_rates_is_resolved_by_displacement() -> None:
+    config = TrainingConfig(1, 11, "adam", 1e-3, Nudging.POSITIVE, 1e-6, STEPS, STEPS, 0)
+    network, ops = network_of("one", RELU, LINEAR), TorchOps()
+    params, batch = given(network, ops)
+    found = contrastive(ops, network, params, batch, config).gradients
+    params, batch = given(network, TorchOps(torch.float64))
+    wanted = by_phases(TorchOps(torch.float64), network, params, batch, config.schedule(1e-3))
+    for name, gradient in wanted.items():
+        assert torch.allclose(found[name].double(), gradient, rtol=0.01, atol=1e-4)
+    assert path_of(ops, network, replace(config, beta=0.05)) is Path.ONE_HIDDEN
+    falling = replace(config, beta=0.05, beta_end=1e-5)
+    assert path_of(ops, network, falling) is Path.DISPLACEMENT
+
+
 def test_other_networks_are_left_to_the_phases() -> None:
     deep = network_of("three", RELU, LINEAR)
     normed = replace(

@@ -49,15 +49,25 @@ class Path(Enum):
     """Every phase settled by a solver (`training.relax`), and contrasted."""
 
 
+RESOLVED = 5e-4
+"""Smallest displacement of a hidden rate, g beta, that a difference of float32 rates resolves."""
+
+
 def path_of(ops: Ops, network: Network, config: TrainingConfig) -> Path:
     """The path that the update of a network takes."""
     schedule, solvers = config.schedule(), settling(config, measured=False)
     plain = config.rule == Rule.HEBBIAN and config.nudging is not Nudging.HOLOMORPHIC
     if not (plain and uses_plain_sweeps(schedule, solvers) and isinstance(ops, TorchOps)):
         return Path.PHASES
-    if has_one_hidden_layer(network) and ops.device == "cpu":
+    if has_one_hidden_layer(network) and ops.device == "cpu" and is_resolved(network, config):
         return Path.ONE_HIDDEN
     return Path.DISPLACEMENT if is_supported(network) else Path.PHASES
+
+
+def is_resolved(network: Network, config: TrainingConfig) -> bool:
+    """Whether the nudge displaces the last hidden layer enough to subtract its rates."""
+    beta = min(abs(config.beta_at(0.0)), abs(config.beta_at(1.0)))
+    return beta * network.feedback(network.connections[-1]) >= RESOLVED
 
 
 cached_path = keep_last(path_of)
