@@ -11,7 +11,7 @@ import torch
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped, multiscale
 from neuro_eqprop.arrays import cosine
-from neuro_eqprop.data import Dataset
+from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.initialise import initialise
@@ -37,6 +37,7 @@ from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.samples import sample_source
 from neuro_eqprop.training.train import start_state, train_batch
 
 CLASSES, SAMPLES, STEPS = 6, 11, 60
@@ -321,6 +322,8 @@ def test_other_networks_are_left_to_the_phases() -> None:
 
 
 IMAGES = Dataset(np.zeros((4, 3, 8, 8)), np.arange(4), np.zeros((4, 3, 8, 8)), np.arange(4))
+SPLIT = Split(np.arange(4 * 192, dtype=np.uint8).reshape(4, 192), np.arange(4))
+BYTES = Dataset.from_splits("bytes", SPLIT, SPLIT, 4, (3, 8, 8))
 WORDS = Dataset(np.ones((4, 7)), np.arange(4), np.ones((4, 7)), np.arange(4), vocabulary=9)
 
 
@@ -328,9 +331,11 @@ WORDS = Dataset(np.ones((4, 7)), np.arange(4), np.ones((4, 7)), np.arange(4), vo
 @pytest.mark.parametrize(
     ("settings", "data"),
     [
+        ({"model": "layered", "hidden": (8,), "bound": 1.9}, IMAGES),
         ({"model": "layered", "hidden": (8, 8), "bound": 1.9}, IMAGES),
         ({"model": "conv", "hidden": (4,), "kernel": 3, "bound": 2.0}, IMAGES),
         ({"model": "looped", "hidden": (8,), "cost": "cross_entropy"}, IMAGES),
+        ({"model": "modern", "hidden": (8,)}, IMAGES),
         ({"model": "multiscale", "hidden": (16,)}, IMAGES),
         ({"model": "pyramid", "hidden": (3, 4)}, IMAGES),
         ({"model": "text", "width": 6, "hidden": 5}, WORDS),
@@ -352,6 +357,28 @@ def test_a_training_step_reads_nothing_back_from_the_device(
     assert update.correct.is_meta
     with pytest.raises(RuntimeError, match="meta"):
         float(update.loss)
+
+
+@pytest.mark.parametrize("nudging", [n.value for n in Nudging if n is not Nudging.HOLOMORPHIC])
+@pytest.mark.parametrize(
+    ("settings", "data"),
+    [
+        ({"hidden": (8,), "shift": 1, "flip": True, "normalise": True}, IMAGES),
+        ({"model": "conv", "hidden": (4,), "kernel": 3, "shift": 1, "normalise": True}, BYTES),
+        ({"model": "text", "width": 6, "hidden": 5, "word_dropout": 0.2}, WORDS),
+    ],
+    ids=["layered", "conv", "text"],
+)
+def test_taking_and_moving_the_samples_reads_nothing_back_either(
+    settings: dict[str, Any], data: Dataset, nudging: str
+) -> None:
+    study = make_study(nudging=nudging, beta=0.05, weight_decay=0.01, **settings)
+    network, config, ops = study.network(data), study.recipe(), TorchOps(device="meta")
+    state = start_state(network, config, initial_snapshot(study, network), ops)
+    take, augment = sample_source(ops, data.train), study.view(data)
+    x = augment(take(np.arange(4)), np.random.default_rng(0))
+    update = train_batch(state, Batch(x, ops.from_numpy(np.eye(4)), True), config, 0.01)
+    assert update.loss.is_meta
 
 
 def test_training_and_diagnosis_take_the_same_path() -> None:
