@@ -26,7 +26,7 @@ from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.solve import SolveStatus, Stop, solve
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import TrainingConfig
+from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.implicit import implicit_gradient
 from neuro_eqprop.training.gradients.loss import output_values
 from neuro_eqprop.training.rules.contrastive import Path, path_of
@@ -52,28 +52,33 @@ class Diagnostics:
     cosine: Mapping[str, float] | None
     stuck: bool = False
     blocked: float | None = None
+    away: bool = False
+    """Whether the nudge is away from the target, where a larger beta makes matters worse."""
 
     @property
     def warning(self) -> str | None:
         """The first problem found, with its remedy; None if there is none."""
+        other = "nudging 'centered' or 'positive'" if self.away else "a larger beta"
+        remedies = f"use {other}, a linear output, or a smaller learning_rate"
+        blocked = self.blocked is not None and self.blocked > BLOCKED_LIMIT
         if self.stuck:
             return (
-                "the nudge moved no rate of the probe samples, so they contribute nothing to the "
-                "update: their outputs are outside the range of the activation; use a linear "
-                "output, a smaller learning_rate, or a larger beta"
+                f"the nudge moved no rate of the probe samples, so they contribute nothing to the "
+                f"update: their outputs are outside the range of the activation; {remedies}"
             )
-        if self.drift is not None and self.drift > DRIFT_LIMIT:
+        # Outputs that a nudge away from the target blocks are not freed by more steps.
+        unsettled = self.drift is not None and self.drift > DRIFT_LIMIT
+        if unsettled and not (blocked and self.away):
             return (
                 f"the free phase had not settled: it drifts {self.drift:.2f} times as far as the "
                 f"nudge moves it (above {DRIFT_LIMIT} updates are unreliable); use more "
                 f"free_steps, a smaller bound or feedback, or a larger beta"
             )
-        if self.blocked is not None and self.blocked > BLOCKED_LIMIT:
+        if blocked:
             return (
                 f"{self.blocked:.1f} outputs per sample are wrong and do not move under the nudge, "
                 f"so nothing is learnt from them: their drive is outside the range of the "
-                f"activation; use nudging 'centered' or 'positive', a linear output, or a smaller "
-                f"learning_rate"
+                f"activation; {remedies}"
             )
         return None
 
@@ -93,14 +98,16 @@ def diagnose(
     tensors = {name: ops.from_numpy(value) for name, value in params.items()}
     batch = Batch(ops.from_numpy(x), ops.from_numpy(target), measured=True)
     drift = blocked = None
-    if RULES[config.rule].compares_phases:
+    contrasts = RULES[config.rule].compares_phases
+    if contrasts or config.rule == Rule.SINGLE_PHASE:
         phases = settle_phases(field(ops, network, tensors, batch.x), batch, config)
-        displaced = path_of(ops, network, config) is Path.DISPLACEMENT
-        measure = output_drift if displaced else drift_of
-        drift, blocked = measure(phases, batch, config), blocked_outputs(phases, batch)
+        blocked = blocked_outputs(phases, batch)
+        if contrasts:
+            displaced = path_of(ops, network, config) is Path.DISPLACEMENT
+            drift = (output_drift if displaced else drift_of)(phases, batch, config)
     cosines = update_cosines(ops, network, tensors, batch, config) if truth else None
-    stuck = drift == inf
-    return Diagnostics(None if stuck else drift, cosines, stuck, blocked)
+    stuck, away = drift == inf, config.nudging is Nudging.NEGATIVE
+    return Diagnostics(None if stuck else drift, cosines, stuck, blocked, away)
 
 
 def drift_of(phases: SettledPhases, batch: Batch, config: TrainingConfig) -> float | None:

@@ -88,6 +88,20 @@ def test_negative_nudging_of_saturated_outputs_gives_a_warning() -> None:
     assert (towards.blocked, towards.warning) == (0.0, None)
 
 
+@pytest.mark.parametrize("model", ["layered", "looped", "sparse", "toroidal", "predictive"])
+def test_where_negative_nudging_learns_nothing_the_warning_names_another(model: str) -> None:
+    """All outputs are off, and a nudge away from the target keeps them there."""
+    study = make_study(model=model, nudging="negative")
+    data = load_digits()
+    network = study.network(data)
+    params = initialise(network, np.random.default_rng(0))
+    params["output"] = params["output"] - 9.0
+    few = data.train.take(slice(16))
+    found = diagnose(network, params, few.x, np.eye(10)[few.y], study.recipe(), truth=False)
+    assert "use nudging 'centered' or 'positive'" in str(found.warning)
+    assert "larger beta" not in str(found.warning)
+
+
 def test_a_wrong_rule_shows_in_the_cosine() -> None:
     plain = diagnosed(network_of(symmetric=False), RECIPE).cosine
     right = diagnosed(network_of(symmetric=False), replace(RECIPE, rule=Rule.ASYMMETRIC)).cosine
