@@ -64,7 +64,7 @@ def check(settings: DataclassInstance) -> None:
     for f in fields(settings):
         value, choices = getattr(settings, f.name), facts(f).choices
         if choices is not None and value not in choices:
-            raise UnknownNameError(f.name, value, choices)
+            raise UnknownNameError(f.name, value, [name for name in choices if name])
     for f in fields(settings):
         for reason in violations(facts(f), getattr(settings, f.name)):
             raise ValueError(f"{f.name} is {getattr(settings, f.name)}; {reason}")

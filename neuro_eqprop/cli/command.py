@@ -129,12 +129,26 @@ def deadline_option(parser: ArgumentParser) -> None:
 
 def positive_int(text: str) -> int:
     """Parse an integer in 1..LARGEST_INTEGER."""
+    value = integer(text)
+    if value < 1:
+        raise ArgumentTypeError(f"{value} is not above zero")
+    return value
+
+
+def integer_from_zero(text: str) -> int:
+    """Parse an integer in 0..LARGEST_INTEGER."""
+    value = integer(text)
+    if value < 0:
+        raise ArgumentTypeError(f"{value} is negative")
+    return value
+
+
+def integer(text: str) -> int:
+    """Parse an integer up to LARGEST_INTEGER."""
     try:
         value = int(text)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is not an integer") from None
-    if value < 1:
-        raise ArgumentTypeError(f"{value} is not above zero")
     if value > LARGEST_INTEGER:
         raise ArgumentTypeError(f"{value:.3g} is too large; at most {LARGEST_INTEGER} is possible")
     return value
@@ -153,6 +167,14 @@ def positive_float(text: str) -> float:
     value = number(text)
     if not 0.0 < value < float("inf"):
         raise ArgumentTypeError(f"{text} is not above zero and finite")
+    return value
+
+
+def float_from_zero(text: str) -> float:
+    """Parse a finite number that is not negative."""
+    value = number(text)
+    if not 0.0 <= value < float("inf"):
+        raise ArgumentTypeError(f"{text} is negative or not finite")
     return value
 
 

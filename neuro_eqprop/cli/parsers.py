@@ -9,13 +9,21 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from neuro_eqprop.cli.command import fraction, positive_float, positive_int
+from neuro_eqprop.cli.command import (
+    float_from_zero,
+    fraction,
+    integer_from_zero,
+    positive_float,
+    positive_int,
+)
 
 METAVARS: dict[object, str] = {
     int: "N",
     positive_int: "N",
+    integer_from_zero: "N",
     float: "X",
     positive_float: "X",
+    float_from_zero: "X",
     fraction: "X",
     Path: "PATH",
 }

@@ -15,6 +15,8 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
+    float_from_zero,
+    integer_from_zero,
     percent,
     positive_float,
     positive_int,
@@ -32,7 +34,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "hidden": str,
     "activation": str,
     "output": str,
-    "bound": positive_float,
+    "bound": float_from_zero,
     "feedback": positive_float,
     "epochs": positive_int,
     "batch": positive_int,
@@ -41,8 +43,8 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "beta": positive_float,
     "rule": str,
     "nudging": str,
-    "validation": positive_float,
-    "patience": positive_int,
+    "validation": float_from_zero,
+    "patience": integer_from_zero,
     "device": str,
 }
 """Settings with their own option, and the type of its value; `--set` takes the others."""

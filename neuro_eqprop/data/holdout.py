@@ -48,7 +48,8 @@ def hold_out(dataset: Dataset, part: float, seed: int) -> Dataset:
     aside = stratified(dataset.train.y, part, np.random.default_rng(seed))
     if not aside.any():
         raise DataError(
-            f"{dataset.name!r} has one training sample of each class: none can be held out"
+            f"{dataset.name!r} has one training sample of each class: none can be held out; "
+            f"give more samples, or use validation=0 and patience=0"
         )
     kept, held = (dataset.train.take(np.flatnonzero(rows)) for rows in (~aside, aside))
     return Dataset.from_splits(

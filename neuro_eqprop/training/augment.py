@@ -81,7 +81,8 @@ def random_shift(most: int, shape: Shape, fill: tuple[float, ...] = ()) -> Augme
     _, high, wide = shape
     if most >= min(high, wide):
         raise ValueError(
-            f"a shift of {most} pixels can move an image of {high} by {wide} out of view"
+            f"a shift of {most} pixels can move an image of {high} by {wide} out of view: "
+            f"use shift={min(high, wide) - 1} or less"
         )
 
     def shift(x: Values, rng: np.random.Generator) -> Values:

@@ -21,7 +21,15 @@ from neuro_eqprop.activations import HIDDEN, OUTPUT
 from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.cli import COMMANDS, command, demo, main
-from neuro_eqprop.cli.command import fraction, percent, positive_float, positive_int, print_facts
+from neuro_eqprop.cli.command import (
+    float_from_zero,
+    fraction,
+    integer_from_zero,
+    percent,
+    positive_float,
+    positive_int,
+    print_facts,
+)
 from neuro_eqprop.cli.evaluate import change
 from neuro_eqprop.cli.simulate import phases
 from neuro_eqprop.training.config import Nudging
@@ -340,9 +348,12 @@ def test_numbers_in_words_are_checked() -> None:
     from argparse import ArgumentTypeError
 
     assert (positive_int("3"), positive_float("1e-3"), fraction("0")) == (3, 1e-3, 0.0)
+    assert (integer_from_zero("0"), float_from_zero("0")) == (0, 0.0)
     for check, words in (
         (positive_int, ("0", "-1", "1.5", "x", "")),
+        (integer_from_zero, ("-1", "1.5", "x", "")),
         (positive_float, ("0", "-1", "nan", "inf", "x")),
+        (float_from_zero, ("-1", "nan", "inf", "x")),
         (fraction, ("-0.1", "1.1", "nan", "x")),
     ):
         for word in words:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import neuro_eqprop as ne
+from neuro_eqprop.cli import main
 from neuro_eqprop.experiments.run_folder import BEST, RunError
 
 SETTINGS: dict[str, Any] = {
@@ -64,6 +65,20 @@ def test_a_resumed_training_ends_with_the_same_bytes(tmp_path: Path, after: int)
 def test_patience_needs_validation_samples() -> None:
     with pytest.raises(ValueError, match="patience is 2, but no samples are held out"):
         ne.train("layered", noisy(), patience=2)
+
+
+def test_zero_switches_patience_validation_and_bound_off_as_the_help_says(tmp_path: Path) -> None:
+    first, again = tmp_path / "first", tmp_path / "again"
+    given = "--hidden 4 --epochs 2 --bound 0.9 --validation 0.1 --patience 1"
+    assert main(["train", *given.split(), "--out", str(first)]) == 0
+    off = "--bound 0 --validation 0 --patience 0"
+    study = str(first / "study.toml")
+    assert main(["train", study, *off.split(), "--out", str(again)]) == 0
+    found = ne.open_run(again).study
+    assert (found.get("bound"), found.get("validation"), found.get("patience")) == (0, 0, 0)
+    for wrong in ("--patience -1", "--validation -0.1", "--bound -1", "--bound nan"):
+        with pytest.raises(SystemExit, match="2"):
+            main(["train", *wrong.split(), "--out", str(tmp_path / "none")])
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"only images can be shifted.*\(64,\)"):
         random_shift(1, (64,))
     with pytest.raises(
-        ValueError, match="a shift of 4 pixels can move an image of 5 by 4 out of view"
+        ValueError,
+        match="a shift of 4 pixels can move an image of 5 by 4 out of view: use shift=3 or less",
     ):
         random_shift(4, SHAPE)
     out = tmp_path / "run"
