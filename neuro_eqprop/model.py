@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints, Named, check_options
 from neuro_eqprop.data import Dataset, Split, load_data
+from neuro_eqprop.data.dataset import check_ids
 from neuro_eqprop.history import History
 from neuro_eqprop.html import html_table
 from neuro_eqprop.networks import Network
+from neuro_eqprop.operators import Embedding
 
 if TYPE_CHECKING:
     from neuro_eqprop.backends.base import Backend
@@ -139,6 +141,9 @@ class Model:
             )
         if not np.isfinite(rows).all():
             raise ValueError("x holds values that are not finite (NaN or inf); replace them first")
+        vocabulary = vocabulary_of(self.network)
+        if vocabulary:
+            check_ids(Split(rows, np.zeros(len(rows), dtype=np.int64)), "x", vocabulary)
         return rows
 
     def equilibrium(self, x: npt.ArrayLike) -> Inference:
@@ -256,7 +261,7 @@ class Model:
 
         return evaluate(
             self,
-            as_split(split),
+            self._checked(split),
             on=on,
             code=code,
             steps=steps,
@@ -266,6 +271,15 @@ class Model:
             shared=Shared(workers, executor),
             deadline=deadline,
         )
+
+    def _checked(
+        self, given: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.ArrayLike]
+    ) -> Split:
+        """Labelled samples that fit the model."""
+        split = as_split(given)
+        if vocabulary_of(self.network) or not split.in_bytes:
+            return Split(self.samples(split.stored), split.y)
+        return split
 
     def to_spiking(
         self,
@@ -483,6 +497,12 @@ class Model:
 def accuracies(history: History) -> Sequence[str]:
     """The columns of a history that hold an accuracy."""
     return [name for name in history.columns if name.endswith("_accuracy")]
+
+
+def vocabulary_of(network: Network) -> int:
+    """The number of token ids that a network knows; 0 if its samples are numbers."""
+    operators = (connection.operator for connection in network.connections)
+    return next((each.vocabulary for each in operators if isinstance(each, Embedding)), 0)
 
 
 def as_split(given: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.ArrayLike]) -> Split:

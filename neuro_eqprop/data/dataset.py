@@ -223,6 +223,11 @@ class Dataset:
         vocabulary: int = 0,
     ) -> None:
         shape = tuple(int(n) for n in shape) or (int(train.stored.shape[-1]),)
+        if not isinstance(vocabulary, int | np.integer) or vocabulary < 0:
+            raise DataError(
+                f"vocabulary of {name!r} is {vocabulary!r}; it is the number of token ids, or 0 if "
+                f"samples are numbers"
+            )
         values = (name, train, test, classes, shape, validation, note, vocabulary)
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
@@ -279,8 +284,11 @@ def check(split: Split, where: str, classes: int) -> None:
 def check_ids(split: Split, where: str, vocabulary: int) -> None:
     """Raise DataError unless all samples are rows of token ids."""
     x = split.x
-    if (x != np.round(x)).any() or x.min() < 0 or x.max() >= vocabulary:
-        raise DataError(f"{where}: token ids are integers in 0..{vocabulary - 1}")
+    if ((x != np.round(x)) | (x < 0) | (x >= vocabulary)).any():
+        raise DataError(
+            f"{where}: token ids are integers in 0..{vocabulary - 1}, 0 for padding, as vocabulary "
+            f"is {vocabulary}"
+        )
 
 
 def one_hot(y: Ints, classes: int) -> Array:

@@ -1,4 +1,4 @@
-"""Data sets in `.npz` files with arrays x and y, and optionally x_test and y_test."""
+"""Data sets in `.npz` files with arrays x and y, and optionally x_test, y_test and vocabulary."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from neuro_eqprop.checked_files.arrays import Arrays
 from neuro_eqprop.checked_files.write import atomic
 from neuro_eqprop.data.dataset import DataError, Dataset
 
+ARRAYS = ("x", "y", "x_test", "y_test", "vocabulary")
+"""Names of the arrays of a file; all but x and y are optional."""
+
 
 def is_npz(name: str) -> bool:
     """Return whether the name of a data set is the path of a .npz file."""
@@ -18,10 +21,10 @@ def is_npz(name: str) -> bool:
 
 
 def read_npz(path: Path) -> Arrays:
-    """Read the arrays x, y, x_test and y_test of a file, without unpickling objects."""
+    """Read the arrays that make a data set, without unpickling objects."""
     if not path.exists():
         raise DataError(f"there is no file {path}; write it with np.savez")
-    arrays, names = files.read_npz(path, ("x", "y", "x_test", "y_test"), error=DataError)
+    arrays, names = files.read_npz(path, ARRAYS, error=DataError)
     missing = [key for key in ("x", "y") if key not in arrays]
     if missing or ("x_test" in arrays) != ("y_test" in arrays):
         raise DataError(
@@ -38,7 +41,8 @@ def load_npz(path: Path) -> Dataset:
     ----------
     path : Path
         File with `x` (samples, ...) and `y` (samples,), and optionally `x_test` and `y_test`;
-        without these, a stratified fifth of the samples is the test split.
+        without these, a stratified fifth of the samples is the test split. A number `vocabulary`
+        says that the samples are rows of token ids, and how many ids there are.
 
     Returns
     -------
@@ -46,7 +50,24 @@ def load_npz(path: Path) -> Dataset:
         The data set, named by its path.
     """
     given = read_npz(path)
-    return Dataset(given["x"], given["y"], given.get("x_test"), given.get("y_test"), name=str(path))
+    return Dataset(
+        *(given["x"], given["y"], given.get("x_test"), given.get("y_test")),
+        name=str(path),
+        vocabulary=vocabulary(given, path),
+    )
+
+
+def vocabulary(given: Arrays, path: Path) -> int:
+    """Return the number of token ids that a file states; 0 if it states none."""
+    stated = given.get("vocabulary")
+    if stated is None:
+        return 0
+    if stated.shape or stated.dtype.kind not in "iu":
+        raise DataError(
+            f"vocabulary of {path} is the number of token ids, one integer, not {stated.dtype} of "
+            f"shape {stated.shape}: np.savez({path.name!r}, x=x, y=y, vocabulary=5000)"
+        )
+    return int(stated)
 
 
 def save_npz(data: Dataset, path: Path) -> None:
@@ -55,4 +76,5 @@ def save_npz(data: Dataset, path: Path) -> None:
     images = [split.x.reshape(len(split), *data.shape) for split in (train, test)]
     size = sum(each.nbytes for each in images)
     with atomic(path, size=size) as temporary, temporary.open("xb") as file:
-        np.savez(file, x=images[0], y=train.y, x_test=images[1], y_test=test.y)
+        ids = {"vocabulary": np.int64(data.vocabulary)} if data.vocabulary else {}
+        np.savez(file, x=images[0], y=train.y, x_test=images[1], y_test=test.y, **ids)

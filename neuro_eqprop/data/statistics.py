@@ -8,13 +8,16 @@ from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.data.dataset import DataError, Dataset
 
 
-def channel_statistics(data: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def channel_statistics(
+    data: Dataset, *, ids: bool = False
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return mean and standard deviation of each channel over the training samples.
 
     Channels are the first axis of images, and the last axis of vectors and sequences. Constant
-    channels get a standard deviation of one, so that they are normalised to zero.
+    channels get a standard deviation of one, so that they are normalised to zero. Token ids, by
+    the data or by `ids`, raise a DataError.
     """
-    if data.vocabulary:
+    if data.vocabulary or ids:
         raise DataError(f"{data.name!r} has token ids, which cannot be normalised: leave it out")
     count, total, squares = 0, np.zeros(1), np.zeros(1)
     for part in data.train.parts():

@@ -15,6 +15,7 @@ from neuro_eqprop.architectures.normalised import normalise_input
 from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.arrays import Shape, UnknownNameError
 from neuro_eqprop.data import Dataset
+from neuro_eqprop.data.dataset import check_ids
 from neuro_eqprop.data.statistics import channel_statistics
 from neuro_eqprop.io.toml import read_toml
 from neuro_eqprop.networks import Cost, Network
@@ -53,9 +54,12 @@ def with_vocabulary(model: ModelSettings, data: Dataset) -> ModelSettings:
             f"{data.name!r} has rows of token ids, and model {model.name!r} takes numbers; use "
             f"model {' or '.join(fitting)}"
         )
-    if not takes_ids or not data.vocabulary:
+    if not takes_ids:
         return model
     given: int = model.vocabulary  # type: ignore[attr-defined]
+    if given and not data.vocabulary:  # the settings say that these numbers are ids
+        for part, split in data.parts.items():
+            check_ids(split, f"{part} samples of {data.name!r}", given)
     if given and given < data.vocabulary:
         raise ValueError(
             f"vocabulary is {given}, but {data.name!r} has {data.vocabulary} token ids; leave it "
@@ -129,7 +133,8 @@ class Study:
         architecture = find_architecture(self.model.name)
         made = architecture.build(with_vocabulary(self.model, data), data.shape, data.classes)
         if self.training.normalise:
-            made = normalise_input(made, data.shape, *channel_statistics(data))
+            ids = bool(data.vocabulary or self.get("vocabulary", 0))
+            made = normalise_input(made, data.shape, *channel_statistics(data, ids=ids))
         cost = self.training.cost
         made = replace(made, cost=Cost(cost)) if cost else made
         if not RULES[self.rule.name].feed_forward:
@@ -150,7 +155,9 @@ class Study:
         return augment.in_turn(
             augment.random_shift(self.training.shift, data.shape, fill),
             augment.random_flip(self.training.flip, data.shape),
-            augment.word_dropout(self.training.word_dropout, data.vocabulary),
+            augment.word_dropout(
+                self.training.word_dropout, data.vocabulary or self.get("vocabulary", 0)
+            ),
         )
 
     def recipe(self) -> TrainingConfig:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import DataError, load_data
 
@@ -21,7 +22,7 @@ GRID = RNG.random((40, 3, 4))
 VAST = Y.astype(np.uint64) + np.uint64(2**64 - 4)
 
 
-def save(folder: Path, **arrays: npt.NDArray[Any]) -> str:
+def save(folder: Path, **arrays: npt.ArrayLike) -> str:
     path = folder / "my.npz"
     np.savez(path, **arrays)
     return str(path)
@@ -163,3 +164,28 @@ def test_a_network_is_trained_on_them_and_opened_from_elsewhere(
     assert result["test_accuracy"] >= 0.9
     monkeypatch.chdir(tmp_path)
     assert call("evaluate", run)["accuracy"] == result["test_accuracy"]
+
+
+def test_a_file_states_that_its_samples_are_token_ids(tmp_path: Path) -> None:
+    ids = RNG.integers(0, 9, (40, 5))
+    path = save(tmp_path, x=ids, y=Y, vocabulary=9)
+    assert load_data(path).vocabulary == 9
+    assert load_data(save(tmp_path, x=ids, y=Y)).vocabulary == 0
+    for wrong, match in (
+        (4, r"integers in 0\.\.3"),
+        (9.0, "the number of token ids, one integer"),
+        (np.arange(3), "the number of token ids, one integer"),
+        (-1, "the number of token ids"),
+    ):
+        with pytest.raises(DataError, match=match):
+            load_data(save(tmp_path, x=ids, y=Y, vocabulary=wrong))
+
+
+def test_a_run_keeps_token_ids_that_were_given_as_arrays(tmp_path: Path) -> None:
+    ids = RNG.integers(0, 9, (40, 5))
+    options: dict[str, Any] = {"width": 4, "hidden": 3, "epochs": 1}
+    first = ne.train("text", ne.Dataset(ids, Y, vocabulary=9), out=tmp_path / "run", **options)
+    assert ne.open_run(tmp_path / "run").data.vocabulary == 9
+    again = ne.train(tmp_path / "run" / "study.toml")
+    for name, value in first.params.items():
+        np.testing.assert_array_equal(again.params[name], value)

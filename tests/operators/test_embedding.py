@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.data import Dataset, one_hot
+import neuro_eqprop as ne
+from neuro_eqprop.data import DataError, Dataset, one_hot
 from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.operator_json import from_json, to_json
@@ -142,6 +145,61 @@ def test_layers_that_do_not_fit_are_refused() -> None:
         Embedding(1)
     with pytest.raises(ValueError, match="sum over tokens"):
         TokenMean().weight_shape((4,), (2,))
+
+
+def test_ids_are_checked_where_a_model_is_used() -> None:
+    data = sentences(6)
+    model = ne.train("text", data, width=4, hidden=3, epochs=1)
+    x, y = data.test.x, data.test.y
+    for wrong in (x + 7, x - 1, x + 0.5):
+        for use in (model.predict, lambda x: model.evaluate((x, y))):
+            with pytest.raises(DataError, match=r"x: token ids are integers in 0\.\.6"):
+                use(wrong)
+    with pytest.raises(ValueError, match="takes samples of 6 features"):
+        model.evaluate((x[:, :4], y))
+    with pytest.raises(ValueError, match="not finite"):
+        model.evaluate((x * np.nan, y))
+    numbers = model.evaluate((x.astype(np.uint8), y))  # bytes of ids are not pixels
+    assert numbers.accuracy == model.evaluate(data.test).accuracy
+    assert len(model.predict(np.zeros((2, 6)))) == 2  # sentences without a word
+
+
+@pytest.mark.parametrize("settings", MODELS)
+def test_sentences_without_a_word_are_learnt_from(settings: dict[str, Any]) -> None:
+    x = sentences(6).train.x.copy()
+    x[0] = x[3] = 0
+    trained = ne.train(
+        data=ne.Dataset(x, np.arange(6) % 2, vocabulary=7),
+        **{"network": settings["model"], "epochs": 2},
+        **{key: value for key, value in settings.items() if key != "model"},
+    )
+    assert all(np.isfinite(value).all() for value in trained.params.values())
+    assert np.isfinite(trained.history["loss"]).all()
+
+
+def test_settings_may_say_that_numbers_are_ids() -> None:
+    x = sentences(6).train.x
+    plain = Dataset(x, np.arange(6) % 2, x, np.arange(6) % 2)
+    declared = Dataset(x, np.arange(6) % 2, x, np.arange(6) % 2, vocabulary=7)
+    models = [
+        ne.train("text", data, width=4, hidden=3, epochs=1, vocabulary=7)
+        for data in (plain, declared)
+    ]
+    for name, value in models[0].params.items():
+        np.testing.assert_array_equal(value, models[1].params[name])
+    for wrong in (x + 1, x + 0.5, x - 1):
+        with pytest.raises(DataError, match=r"integers in 0\.\.6"):
+            ne.train(
+                "text", Dataset(wrong, np.arange(6) % 2, wrong, np.arange(6) % 2), vocabulary=7
+            )
+    with pytest.raises(ValueError, match="cannot be normalised"):
+        make_study(model="text", vocabulary=7, normalise=True).network(plain)
+
+
+@pytest.mark.parametrize("wrong", [-3, 2.5, "9", None])
+def test_a_vocabulary_is_a_number_of_ids(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(DataError, match="it is the number of token ids"):
+        Dataset(IDS, np.arange(3) % 2, vocabulary=wrong)
 
 
 def test_ids_and_models_have_to_fit() -> None:
