@@ -15,7 +15,7 @@ from neuro_eqprop.arrays import Array, Ints, Named, check_options
 from neuro_eqprop.html import html_table
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Role
-from neuro_eqprop.operators import Pooled
+from neuro_eqprop.operators import Embedding, Normalised, Pooled
 from neuro_eqprop.schedules import DT, Schedule, free_only, tail, three_phase
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.input_coding import (
@@ -618,14 +618,18 @@ class Simulation:
 
 
 def dense_macs(model: Model) -> int:
-    """Multiplications of one dense feed-forward pass, after average pooling."""
+    """Multiplications of one dense feed-forward pass, after normalisation and average pooling.
+
+    The table of an embedding is looked up, which takes none.
+    """
     network, total = model.network, 0
     for connection in network.connections:
-        pooled, shape = connection.operator, network[connection.source].shape
-        operator = pooled.inner if isinstance(pooled, Pooled) else pooled
-        if isinstance(pooled, Pooled):
-            shape = pooled.pooled_shape(shape)
-        if not connection.loops:
+        operator, shape = connection.operator, network[connection.source].shape
+        while isinstance(operator, Normalised | Pooled):
+            if isinstance(operator, Pooled):
+                shape = operator.pooled_shape(shape)
+            operator = operator.inner
+        if not connection.loops and not isinstance(operator, Embedding):
             weight = model.params[connection.name]
             total += operator_synapses(operator, weight, shape).count
     return total

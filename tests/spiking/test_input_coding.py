@@ -14,7 +14,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result, tally
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import load_data
+from neuro_eqprop.data import Dataset, load_data
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
@@ -36,6 +36,7 @@ from neuro_eqprop.spiking.input_coding import (
 )
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import lower, rates_of
+from neuro_eqprop.spiking.model import dense_macs
 from neuro_eqprop.testing import check_case
 from neuro_eqprop.testing.case import Case, record_everything, run_case
 from neuro_eqprop.traces import NOTHING, MemorySink
@@ -171,6 +172,22 @@ def evaluated(run: Run, code: Code, entry: InputCoding, bits: int | None = None)
     return evaluate(
         run.model, split, on="emulator", code=code, steps=48, bits=bits, input=entry
     ).to_dict()
+
+
+def test_a_dense_pass_counts_kernels_at_their_places_normalised_or_not() -> None:
+    x = np.random.default_rng(0).normal(0.3, 1.0, (4, 3, 8, 8))
+    images = Dataset(x, np.arange(4) % 2, x, np.arange(4) % 2)
+    within = 3 * 8 - 2  # rows of a 3 x 3 kernel inside an image of 8 x 8 with a border of zeros
+    wanted = within**2 * 3 * 5 + 2 * 5 * 4 * 4  # 3 channels to 5, means of 2 x 2 to 2 classes
+    for normalise in (False, True):
+        study = make_study(model="conv", hidden=(5,), kernel=3, padding="same", normalise=normalise)
+        made = study.network(images)
+        model = Model(made, initialise(made, np.random.default_rng(0)), 0)
+        assert dense_macs(model) == wanted
+    words = Dataset(np.ones((4, 7)), np.arange(4) % 2, vocabulary=9)
+    made = make_study(model="text", width=6, hidden=5).network(words)
+    model = Model(made, initialise(made, np.random.default_rng(0)), 0)
+    assert dense_macs(model) == 7 * 6 * 5 + 5 * 2
 
 
 def test_each_way_in_is_counted_in_its_own_right(run: Run) -> None:
