@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import tarfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ COPIES = {
     }
 }
 """SHA-256 of known copies, whose images are JPEG-compressed and in another order."""
+FETCH = f"fetch it again with `neuro-eqprop data get {NAME}`"
 MOST_UNPACKED = 8 * LARGEST
 """Most bytes of the uncompressed archive, with room for its small files."""
 
@@ -55,10 +57,11 @@ def load_cifar10() -> Dataset:
         raise not_here(NAME, f"binary version ({ARCHIVE}, packed or not)")
     archive = folder / ARCHIVE
     raw = from_archive(archive) if archive.is_file() else from_folder(folder)
-    train = np.concatenate([records(raw[name], f"{folder}: {name}") for name in TRAIN])
-    test = np.concatenate([records(raw[name], f"{folder}: {name}") for name in TEST])
-    note = copy_note(raw[TEST[0]])
-    return Dataset.from_splits(NAME, split(train), split(test), CLASSES, SHAPE, note=note)
+    train, test = (
+        split([records(raw[name], f"{folder}: {name}") for name in names])
+        for names in (TRAIN, TEST)
+    )
+    return Dataset.from_splits(NAME, train, test, CLASSES, SHAPE, note=copy_note(raw[TEST[0]]))
 
 
 def copy_note(test: bytes) -> str:
@@ -102,19 +105,26 @@ def from_folder(folder: Path) -> dict[str, bytes]:
     try:
         return {name: read_bytes(place / name, LARGEST, DataError) for name in TRAIN + TEST}
     except DataError as error:
-        raise DataError(f"{place} does not hold all of {NAME!r} ({error})") from error
+        raise DataError(f"{place} does not hold all of {NAME!r} ({error}); {FETCH}") from error
 
 
 def records(raw: bytes, where: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     """Return records (samples, 3073): a label and the red, green and blue planes."""
     if not raw or len(raw) % RECORD or len(raw) > LARGEST:
-        raise DataError(f"{where} has {len(raw)} bytes, not a multiple of the record size {RECORD}")
-    return np.frombuffer(raw, np.uint8).reshape(-1, RECORD)
+        raise DataError(
+            f"{where} has {len(raw)} bytes, not a multiple of the record size {RECORD}, or more "
+            f"than {LARGEST}; {FETCH}"
+        )
+    found = np.frombuffer(raw, np.uint8).reshape(-1, RECORD)
+    if found[:, 0].max() >= CLASSES:
+        raise DataError(f"{where} holds labels outside 0..{CLASSES - 1}; {FETCH}")
+    return found
 
 
-def split(rows: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> Split:
-    """Split records into images and labels."""
-    return Split(np.ascontiguousarray(rows[:, 1:]), rows[:, 0].astype(np.int64))
+def split(files: Sequence[np.ndarray[tuple[int, int], np.dtype[np.uint8]]]) -> Split:
+    """Join the records of files, and split them into images and labels."""
+    labels = np.concatenate([rows[:, 0] for rows in files]).astype(np.int64)
+    return Split(np.concatenate([rows[:, 1:] for rows in files]), labels)
 
 
 CIFAR10 = DatasetInfo(
