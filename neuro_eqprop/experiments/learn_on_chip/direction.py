@@ -14,6 +14,8 @@ SAMPLES = 10
 """Samples on which the direction of the update is measured."""
 RATE_LEAST, GRADIENT_LEAST = 0.9, 0.8
 """A warning is given below these cosines with the rate update and with minus the gradient."""
+FEEDBACK_MOST = 0.5
+"""Largest feedback with which two hidden layers were seen to learn (docs/results/learning.md)."""
 
 
 def measure_directions(task: Task, state: LearningState) -> dict[str, Direction]:
@@ -50,5 +52,11 @@ def direction_warnings(task: Task, found: Mapping[str, Direction]) -> list[str]:
         warnings.append(
             f"one-sided nudging compares windows while traces of tau {rule.tau:g} still rise; "
             f"let the free phase settle {4 * rule.tau:g} steps, or use nudging centered"
+        )
+    hidden, feedback = task.study.get("hidden") or (), task.study.get("feedback", 1.0)
+    if not task.on_rates and len(hidden) > 1 and feedback > FEEDBACK_MOST:
+        warnings.append(
+            f"{len(hidden)} hidden layers hardly learn with a feedback of {feedback:g}; use "
+            f"feedback=0.3 and steps=32"
         )
     return warnings

@@ -154,6 +154,17 @@ def test_an_update_far_from_the_gradient_gives_a_python_warning() -> None:
         assert learn_on_chip("layered", "digits", **SMALL).warnings == ()
 
 
+def test_two_hidden_layers_with_full_feedback_give_a_warning() -> None:
+    two = SMALL | {"hidden": (8, 8), "epochs": 1}
+    with pytest.warns(OnChipWarning):
+        failing = learn_on_chip("layered", "digits", **two)
+    assert "2 hidden layers hardly learn with a feedback of 1" in failing.warnings[-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OnChipWarning)
+        cured = learn_on_chip("layered", "digits", feedback=0.3, steps=32, **two)
+    assert not any("hidden layers" in each for each in cured.warnings)
+
+
 @pytest.mark.parametrize(
     ("given", "known"),
     [
