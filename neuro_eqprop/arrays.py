@@ -73,6 +73,24 @@ class ArgumentError(ValueError):
     """
 
 
+def type_name(value: object) -> str:
+    """The type of a value for messages: "an int", "a Model", "None".
+
+    >>> type_name(3)
+    'an int'
+    """
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
+
+
+def check_callback(name: str, callback: object) -> None:
+    """Raise TypeError unless the callback, if there is one, is a function."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"{name} is {type_name(callback)}; give a function, such as print")
+
+
 class UnknownNameError(ValueError, KeyError):
     """An unknown name; the message lists the known names, closest first.
 

@@ -66,7 +66,8 @@ class History(Sequence[Mapping[str, Any]]):
 
     def __repr__(self) -> str:
         found = [f"{name} {self.rows[-1][name]:.4f}" for name in CURVES if name in self.columns]
-        return f"History({', '.join([f'{len(self)} epochs', *found])})"
+        epochs = f"{len(self)} epoch{'' if len(self) == 1 else 's'}"
+        return f"History({', '.join([epochs, *found])})"
 
     @property
     def columns(self) -> tuple[str, ...]:

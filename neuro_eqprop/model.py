@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints, Named, check_options
+from neuro_eqprop.arrays import Array, Ints, Named, check_options, type_name
 from neuro_eqprop.data import Dataset, Split, load_data
 from neuro_eqprop.data.dataset import check_ids
 from neuro_eqprop.history import History
@@ -95,9 +95,7 @@ class Model:
     @property
     def layout(self) -> str:
         """The layers with their shapes: "input 64, hidden 128, output 10"."""
-        return ", ".join(
-            f"{layer.name} {'x'.join(map(str, layer.shape))}" for layer in self.network.layers
-        )
+        return self.network.layout
 
     @property
     def summary(self) -> str:
@@ -130,7 +128,10 @@ class Model:
 
     def samples(self, x: npt.ArrayLike) -> Array:
         """Samples as float64 rows (samples, features); ValueError if they do not fit the model."""
-        rows = np.asarray(x, dtype=np.float64)
+        try:
+            rows = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"x holds no array of numbers ({error})") from error
         size = self.network.input.size
         if rows.ndim > 1:
             rows = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
@@ -517,7 +518,9 @@ def as_split(given: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.Arra
             raise ValueError(f"{len(x)} samples have {len(y)} labels; give one for each")
         return Split(x, y)
     if not isinstance(given, Dataset | str | Path):
-        raise TypeError(f"labelled samples are a Split, a Dataset or a pair (x, y), not {given!r}")
+        raise TypeError(
+            f"labelled samples are a Split, a Dataset or a pair (x, y), not {type_name(given)}"
+        )
     return (given if isinstance(given, Dataset) else load_data(given)).test
 
 

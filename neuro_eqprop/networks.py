@@ -7,7 +7,7 @@ which gives the network an energy; if it connects a layer to itself, its weight 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -17,7 +17,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from neuro_eqprop.activations import Activation
-from neuro_eqprop.arrays import Array, Named, Shape
+from neuro_eqprop.activations import activation as find_activation
+from neuro_eqprop.arrays import Array, Named, Shape, UnknownNameError, type_name
 from neuro_eqprop.operators import Dense, Operator
 
 A = TypeVar("A")
@@ -46,7 +47,27 @@ class Role(Enum):
     OUTPUT = "output"
 
 
-@dataclass(frozen=True, slots=True)
+def find_role(name: str) -> Role:
+    """The role of that name."""
+    names = [role.value for role in Role]
+    if name not in names:
+        raise UnknownNameError("role of a layer", name, names)
+    return Role(name)
+
+
+def as_activation(layer: str, given: str | Activation) -> Activation:
+    """The activation of a layer, from itself or its name."""
+    if isinstance(given, str):
+        return find_activation(given)
+    if not isinstance(given, Activation):
+        raise TypeError(
+            f"the activation of layer {layer!r} is {type_name(given)}; give a name such as "
+            f"'hard_sigmoid', or an Activation"
+        )
+    return given
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Layer:
     """A named group of units with one activation.
 
@@ -54,12 +75,12 @@ class Layer:
     ----------
     name : str
         The key of its bias among the parameters.
-    shape : tuple of int
-        The shape of its units: (units,), (channels, height, width), (tokens, width).
-    activation : Activation
-        From drive to rate, see `neuro_eqprop.activations`.
-    role : Role
-        `Role.INPUT`, `Role.HIDDEN` or `Role.OUTPUT`.
+    shape : int or tuple of int
+        The shape of its units: 64, (channels, height, width), (tokens, width).
+    activation : str or Activation
+        From drive to rate: "hard_sigmoid", "tanh", "linear", see `neuro_eqprop.activations`.
+    role : str or Role
+        "input", "hidden" or "output".
     stiffness : float
         The weight k of the layer in the energy: a symmetric connection acts backwards with the
         factor k_target / k_source.
@@ -70,8 +91,7 @@ class Layer:
     Examples
     --------
     >>> import neuro_eqprop as ne
-    >>> from neuro_eqprop.activations import HARD_SIGMOID
-    >>> ne.Layer("hidden", (16,), HARD_SIGMOID).size
+    >>> ne.Layer("hidden", (4, 4), "hard_sigmoid").size
     16
     """
 
@@ -81,6 +101,26 @@ class Layer:
     role: Role = Role.HIDDEN
     stiffness: float = 1.0
     shared: Shape | None = None
+
+    def __init__(
+        self,
+        name: str,
+        shape: int | Sequence[int],
+        activation: str | Activation,
+        role: str | Role = Role.HIDDEN,
+        stiffness: float = 1.0,
+        shared: Shape | None = None,
+    ) -> None:
+        values = {
+            "name": name,
+            "shape": (int(shape),) if isinstance(shape, int | np.integer) else tuple(shape),
+            "activation": as_activation(name, activation),
+            "role": role if isinstance(role, Role) else find_role(role),
+            "stiffness": stiffness,
+            "shared": shared,
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
 
     @property
     def bias(self) -> Shape:
@@ -151,7 +191,7 @@ Parameters: TypeAlias = Mapping[str, A]
 """Weights by connection name, biases by layer name."""
 
 
-@dataclass(frozen=True)  # without slots: cached properties need a __dict__
+@dataclass(frozen=True, repr=False)  # without slots: cached properties need a __dict__
 class Network:
     """Layers, in the order of a forward pass, and the connections between them.
 
@@ -169,16 +209,16 @@ class Network:
     Examples
     --------
     >>> import neuro_eqprop as ne
-    >>> from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
-    >>> from neuro_eqprop.networks import Role
     >>> network = ne.Network(
     ...     (
-    ...         ne.Layer("input", (64,), LINEAR, Role.INPUT),
-    ...         ne.Layer("hidden", (16,), HARD_SIGMOID),
-    ...         ne.Layer("output", (10,), HARD_SIGMOID, Role.OUTPUT),
+    ...         ne.Layer("input", 64, "linear", "input"),
+    ...         ne.Layer("hidden", 16, "hard_sigmoid"),
+    ...         ne.Layer("output", 10, "hard_sigmoid", "output"),
     ...     ),
     ...     (ne.Connection("input", "hidden"), ne.Connection("hidden", "output")),
     ... )
+    >>> network
+    Network(input 64, hidden 16, output 10; 2 connections)
     >>> network.parameters()["hidden->output"]
     (10, 16)
     >>> ne.train(network, "digits", epochs=1)
@@ -214,7 +254,21 @@ class Network:
         for connection in self.connections:
             self._check(connection)
 
+    def __repr__(self) -> str:
+        many = len(self.connections)
+        return f"Network({self.layout}; {many} connection{'' if many == 1 else 's'})"
+
+    @property
+    def layout(self) -> str:
+        """The layers with their shapes: "input 64, hidden 128, output 10"."""
+        return ", ".join(f"{layer.name} {'x'.join(map(str, layer.shape))}" for layer in self.layers)
+
     def _check(self, connection: Connection) -> None:
+        if not hasattr(connection.operator, "weight_shape"):
+            raise TypeError(
+                f"the operator of connection {connection.name!r} is "
+                f"{type_name(connection.operator)}; give one of neuro_eqprop.operators, as Dense()"
+            )
         for end in (connection.source, connection.target):
             if end not in self.named:
                 raise ValueError(f"connection {connection.name!r}: there is no layer {end!r}")

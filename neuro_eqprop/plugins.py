@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.arrays import UnknownNameError, type_name
 
 Entry = TypeVar("Entry")
 
@@ -93,7 +93,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             entry = self._third_party()[name]()
         if not isinstance(entry, self._entry_type):
             raise PluginError(
-                f"{self.kind} {name!r} is a {type(entry).__name__}; entry points of group "
+                f"{self.kind} {name!r} is {type_name(entry)}; entry points of group "
                 f"{self.group} must name a {self._entry_type.__name__}"
             )
         return entry

@@ -111,6 +111,8 @@ def convert(key: str, value: Any, like: Any) -> Any:  # noqa: ANN401
             return to_ints(value)
         if isinstance(like, bool):
             return to_bool(value)
+        if isinstance(like, float):
+            return to_float(value)
         return to_int(value) if isinstance(like, int) else type(like)(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"setting {key!r} cannot be {value!r}: {error}") from error
@@ -134,15 +136,20 @@ def to_bool(value: Any) -> bool:  # noqa: ANN401
     return booleans[str(value).lower()]
 
 
+def to_float(value: Any) -> float:  # noqa: ANN401
+    """A float from a number or from text."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{value!r} is not a number") from None
+
+
 def to_int(value: Any) -> int:  # noqa: ANN401
     """An integer from a number or from text; 1e2 is accepted, 1.5 is not."""
     try:
         return int(value) if isinstance(value, str) else index(value)
     except (TypeError, ValueError):
-        try:
-            number = float(value)
-        except ValueError:
-            raise ValueError(f"{value!r} is not a number") from None
+        number = to_float(value)
         if number != int(number):
             raise ValueError(f"{value} is not an integer") from None
         return int(number)

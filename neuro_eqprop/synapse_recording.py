@@ -90,7 +90,7 @@ def parse_synapses(request: str, weights: Mapping[str, Array]) -> tuple[str, tup
     Several synapses share the brackets: `a->b[3,17;4,2]`. Without brackets they are
     `strongest_synapses`.
     """
-    found = re.fullmatch(r"([^\[\]]*)(?:\[([0-9,; ]*)\])?", request)
+    found = re.fullmatch(r"([^\[\]]*)(?:\[([^\[\]]*)\])?", request)
     name = found[1] if found else request
     if found is None or name not in weights:
         raise UnknownNameError("connection to record (source->target:hebbian)", name, weights)

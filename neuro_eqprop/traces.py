@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints, Named, UnknownNameError
+from neuro_eqprop.arrays import Array, Ints, Named, UnknownNameError, type_name
 from neuro_eqprop.schedules import DT, Schedule
 from neuro_eqprop.synapse_recording import (
     COLUMNS,
@@ -96,6 +96,17 @@ ALIASES = {"current": "drive"}
 """Other names of variables: the drive is the total current into a unit."""
 
 
+def split_request(request: str, kinds: Mapping[str, ActivityKind]) -> tuple[str, str]:
+    """Name and variable of a request `name:variable`."""
+    if not isinstance(request, str):
+        raise TypeError(f"record holds {request!r}; give strings such as 'hidden:drive'")
+    name, colon, variable = request.rpartition(":")
+    if not colon:
+        known = [f"{each}:{v}" for each, kind in kinds.items() for v in VARIABLES[kind]]
+        raise UnknownNameError("signal to record (population:variable)", request, known)
+    return name, ALIASES.get(variable, variable)
+
+
 def parse_record(
     requests: Iterable[str],
     kinds: Mapping[str, ActivityKind],
@@ -105,11 +116,12 @@ def parse_record(
 
     A request is `population:variable`, or `connection:hebbian` for a connection in `weights`.
     """
+    if not isinstance(requests, Iterable):
+        raise TypeError(f"record is {type_name(requests)}; give a list such as ['hidden:drive']")
     chosen = {(name, VARIABLES[kind][0]) for name, kind in kinds.items()}
     synapses: dict[str, dict[Synapse, None]] = {}
     for request in requests:
-        name, _, variable = request.rpartition(":")
-        variable = ALIASES.get(variable, variable)
+        name, variable = split_request(request, kinds)
         if "->" in name:
             if variable != HEBBIAN:
                 raise UnknownNameError(f"variable of {name!r}", variable, (HEBBIAN,))

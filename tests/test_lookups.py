@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import neuro_eqprop as ne
@@ -101,19 +102,82 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
         ),
         (lambda n: n.model.evaluate((n.data.test.x,)), "a pair .* not 1 arrays"),
         (lambda n: n.model.evaluate((n.data.test.x, [1, 2])), "360 samples have 2 labels"),
-        (lambda n: n.model.evaluate(3), "a Split, a Dataset or a pair .* not 3"),
+        (lambda n: n.model.evaluate(3), "a Split, a Dataset or a pair .* not an int"),
         (
             lambda n: ne.sweep(None, "runs"),  # type: ignore[arg-type]
             "a sweep is a TOML file, a mapping or a Sweep",
         ),
         (
             lambda n: ne.compare(n.trace, 2),  # type: ignore[arg-type]
-            "compare takes traces or their files, not 2",
+            "compare takes a trace or its file, not an int",
         ),
         (
             lambda n: ne.report(None),  # type: ignore[arg-type]
             "a report is of a run folder or a Run, not of None",
         ),
+        (
+            lambda n: ne.load_data(n.data.test.x),  # type: ignore[arg-type]
+            r"as a Dataset, not as an ndarray; ne.Dataset\(x, y\)",
+        ),
+        (
+            lambda n: ne.learn_on_chip(n.model, n.data),  # type: ignore[arg-type]
+            "the name of a model or a Network first, not a Model",
+        ),
+        (
+            lambda n: ne.load_backend(5),  # type: ignore[arg-type]
+            "a backend is a name or an object with `run`, not an int",
+        ),
+        (
+            lambda n: ne.pair_protocol(5),  # type: ignore[arg-type]
+            "a learner is a name or an object with `learn`, not an int",
+        ),
+        (
+            lambda n: ne.estimate_energy(n.simulation, 5),  # type: ignore[call-overload]
+            "profiles is an int; name a chip",
+        ),
+        (
+            lambda n: ne.train("layered", n.data, progress=5),  # type: ignore[arg-type]
+            "progress is an int; give a function",
+        ),
+        (
+            lambda n: n.spiking.record(n.data.test.x[:1], record=5),  # type: ignore[arg-type]
+            r"record is an int; give a list such as \['hidden:drive'\]",
+        ),
+        (
+            lambda n: n.spiking.record(n.data.test.x[:1], record=["hidden"]),
+            "signal to record .* 'hidden'; known: hidden:drive, hidden:spikes, hidden:voltage",
+        ),
+        (
+            lambda n: n.spiking.record(n.data.test.x[:1], record=["hidden->output[a,0]:hebbian"]),
+            r"\[a,0\] names no synapse",
+        ),
+        (
+            lambda n: n.spiking.to_snntorch(surrogate="atan"),
+            "surrogate is a str; give a function of snntorch.surrogate",
+        ),
+        (
+            lambda n: n.trace.load(samples=1),  # type: ignore[arg-type]
+            "samples is an int; give a slice",
+        ),
+        (lambda n: n.trace.plot_settling("hidden", units=0), "units is 0"),
+        (
+            lambda n: ne.spike_timing(5, "a->b"),  # type: ignore[arg-type]
+            "spike_timing takes a trace or its file, not an int",
+        ),
+        (
+            lambda n: ne.trace_summary(n.trace),  # type: ignore[arg-type]
+            "reads a file, not a Trace; Trace.save writes",
+        ),
+        (lambda n: ne.from_nir(5), "the graph is an int; give a .nir file"),
+        (
+            lambda n: ne.from_torch(5, 3),  # type: ignore[arg-type]
+            "takes a torch.nn.Module first, not an int",
+        ),
+        (lambda n: ne.list_claims("nowhere"), "no folder nowhere of results"),
+        (lambda n: ne.check_claims(budget="huge"), "unknown budget 'huge'; known: "),
+        (lambda n: ne.open_trace("/tmp"), "/tmp is a folder; name a trace file in it"),
+        (lambda n: ne.Dataset(np.zeros((0, 4)), np.zeros(0, int)), "holds no samples"),
+        (lambda n: n.model.predict("a"), "x holds no array of numbers"),
     ],
 )
 def test_an_argument_of_a_wrong_type_is_named(call: Lookup, message: str, nouns: Nouns) -> None:

@@ -21,6 +21,28 @@ from neuro_eqprop.networks import (
 RATES: dict[str, Any] = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
 
 
+def test_layers_take_names_as_well_as_objects() -> None:
+    layer = Layer("hidden", 5, "hard_sigmoid", "output")
+    assert layer == Layer("hidden", (5,), HARD_SIGMOID, Role.OUTPUT)
+    assert replace(layer, shape=(2, 3)).size == 6
+    with pytest.raises(ValueError, match="unknown activation 'rleu'; known: relu"):
+        Layer("hidden", 5, "rleu")
+    with pytest.raises(ValueError, match="unknown role of a layer 'inpt'; known: input"):
+        Layer("hidden", 5, "relu", "inpt")
+    with pytest.raises(TypeError, match="activation of layer 'hidden' is None; give a name"):
+        Layer("hidden", 5, None)  # type: ignore[arg-type]
+
+
+def test_an_operator_by_name_is_refused() -> None:
+    wrong = Connection("input", "hidden1", "dense")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="operator of connection 'input->hidden1' is a str"):
+        replace(two_hidden(), connections=(wrong,))
+
+
+def test_the_repr_of_a_network_is_short() -> None:
+    assert repr(two_hidden()) == "Network(input 6, hidden1 5, hidden2 4, output 3; 3 connections)"
+
+
 def two_hidden(bound: float | None = None) -> Network:
     return layered(6, (5, 4), 3, **RATES, bound=bound, feedback=1.0)
 

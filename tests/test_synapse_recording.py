@@ -125,7 +125,7 @@ def test_a_few_are_picked_from_targets_evenly_apart() -> None:
         ("hidden->output:weight", "unknown variable of 'hidden->output' 'weight'; known: hebbian"),
         ("hidden->output[2,0]:hebbian", r"connects 4 to 2 units: it has no synapse \[2, 0\]"),
         ("hidden->output[0]:hebbian", r"names no synapse; write hidden->output\[target,source\]"),
-        ("hidden->output[0,-1]:hebbian", "unknown connection"),
+        ("hidden->output[0,-1]:hebbian", "names no synapse"),
         ("hidden->output[]:hebbian", "names no synapse"),
         ("conv->output:hebbian", "for dense connections only"),
     ],

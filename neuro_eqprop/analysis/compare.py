@@ -30,8 +30,7 @@ from neuro_eqprop.analysis.metrics import (
 )
 from neuro_eqprop.analysis.spike_statistics import SpikeStatistics, spike_statistics, van_rossum
 from neuro_eqprop.arrays import Array, cosine
-from neuro_eqprop.io.trace.lazy import read
-from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.io.trace.lazy import loaded
 from neuro_eqprop.plots.statistics import plot_agreement
 from neuro_eqprop.plots.traces import Axes
 from neuro_eqprop.schedules import Schedule, contrast
@@ -302,23 +301,14 @@ def compare(a: str | Path | TraceData, b: str | Path | TraceData) -> Comparison:
     >>> found.connections[1].connection
     'hidden->output'
     """
-    names = name_of(a, "a"), name_of(b, "b")
-    return compare_traces(loaded(a), loaded(b), names)
-
-
-def loaded(source: str | Path | TraceData) -> TraceData:
-    """Trace in memory."""
-    if isinstance(source, (str, Path)):
-        return read(source)
-    return source.load() if isinstance(source, Trace) else source
+    first, second = loaded(a, "compare"), loaded(b, "compare")
+    return compare_traces(first, second, (name_of(a, "a"), name_of(b, "b")))
 
 
 def name_of(source: str | Path | TraceData, side: str) -> str:
     """Name of a trace in tables: its path, or its side and backend."""
     if isinstance(source, (str, Path)):
         return str(source)
-    if not isinstance(source, TraceData | Trace):
-        raise TypeError(f"compare takes traces or their files, not {source!r}")
     return str(getattr(source, "path", f"{side} ({source.origin.backend})"))
 
 

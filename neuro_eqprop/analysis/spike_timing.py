@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ import numpy as np
 from neuro_eqprop.analysis.metrics import pearson
 from neuro_eqprop.analysis.synapse_history import factor_of_steps
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.io.trace.lazy import loaded
 from neuro_eqprop.plots.spike_timing import plot_spike_timing
 from neuro_eqprop.plots.traces import Axes
 from neuro_eqprop.schedules import Schedule, contrast
@@ -137,15 +139,20 @@ def share(part: Array, whole: Array) -> float:
 
 
 def spike_timing(
-    trace: TraceData, connection: str, *, tau: float = TAU, most: int | None = None
+    trace: str | Path | TraceData,
+    connection: str,
+    *,
+    tau: float = TAU,
+    most: int | None = None,
 ) -> SpikeTiming:
     """Measure the change of synapses against the lags of their spikes in a run that learned.
 
     Parameters
     ----------
-    trace : Trace
-        Of `learn --code rate --traces` or `learn_on_chip(..., code="rate", record=...)`, with the
-        spikes of both layers; those of the input are recorded by "input:spikes".
+    trace : Trace, str or Path
+        The trace, or its file, of `learn --code rate --traces` or
+        `learn_on_chip(..., code="rate", record=...)`, with the spikes of both layers; those of the
+        input are recorded by "input:spikes".
     connection : str
         Its name, such as "hidden->output".
     tau : float
@@ -170,6 +177,7 @@ def spike_timing(
     True
 
     """
+    trace = loaded(trace, "spike_timing")
     source, target = ends(trace, connection)
     if not tau > 0:
         raise ValueError(f"tau is {tau}; the time constant of the traces must be above 0 steps")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.analysis.spike_statistics import spike_statistics
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, type_name
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.read import TraceReader
 from neuro_eqprop.io.trace.trace import Trace
@@ -46,6 +46,10 @@ def trace_summary(path: str | Path) -> dict[str, Any]:
     >>> found["samples"], found["steps"], [each["population"] for each in found["populations"]]
     (2, 20, ['hidden', 'output'])
     """
+    if not isinstance(path, str | Path):
+        raise TypeError(
+            f"trace_summary reads a file, not {type_name(path)}; Trace.save writes a trace to one"
+        )
     path = Path(path)
     found = outline(path)
     trace = read(path)

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
-from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.arrays import UnknownNameError, type_name
 from neuro_eqprop.backends.base import (
     Backend,
     BackendError,
@@ -69,6 +69,10 @@ def load_backend(backend: str | Backend) -> Backend:
     'reference'
     """
     if not isinstance(backend, str):
+        if not hasattr(backend, "run"):
+            raise TypeError(
+                f"a backend is a name or an object with `run`, not {type_name(backend)}"
+            )
         return backend
     return cast(Backend, import_attribute(BACKENDS.find(backend).simulator)())
 
@@ -78,8 +82,15 @@ def learner_names() -> list[str]:
     return [name for name, info in BACKENDS.loadable().items() if info.learner]
 
 
-def load_learner(name: str) -> Learner:
-    """The learner of a backend; raises BackendError, with the reason, if it cannot learn."""
+def load_learner(name: str | Learner) -> Learner:
+    """The learner of a backend; raises BackendError, with the reason, if it cannot learn.
+
+    An object is returned unchanged.
+    """
+    if not isinstance(name, str):
+        if not hasattr(name, "learn"):
+            raise TypeError(f"a learner is a name or an object with `learn`, not {type_name(name)}")
+        return name
     known = learner_names()
     if name not in BACKENDS:
         raise UnknownNameError("simulator that learns", name, known)

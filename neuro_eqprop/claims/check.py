@@ -1,4 +1,4 @@
-"""`check_claims`, `list_claims` and `write_paper`."""
+"""`check_claims` runs the claims of the research notes; `list_claims` lists them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.claims import latex, report
 from neuro_eqprop.claims.claim import Budget, Claim
 from neuro_eqprop.claims.definitions import claims
@@ -29,12 +30,16 @@ DEADLINE = 1800.0
 """Default time limit of a cell in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ClaimStatus:
     """A claim and its last known result, if it has one."""
 
     claim: Claim
     result: ClaimResult | None
+
+    def __repr__(self) -> str:
+        found = "not tested" if self.result is None else self.result.verdict.finding.value
+        return f"ClaimStatus({self.claim.id}: {found})"
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a claim in `claims list --json`."""
@@ -63,9 +68,23 @@ class CheckedClaims:
         }
 
 
-def folders(given: Iterable[str | Path] | None) -> list[Path]:
+def folders(given: str | Path | Iterable[str | Path] | None) -> list[Path]:
     """The folders to search for results, in this order."""
-    return [RESULTS, SHIPPED] if given is None else [Path(each) for each in given]
+    if given is None:
+        return [RESULTS, SHIPPED]
+    named = [Path(each) for each in ([given] if isinstance(given, str | Path) else given)]
+    for folder in named:
+        if not folder.is_dir():
+            raise ValueError(f"there is no folder {folder} of results; `check_claims` makes one")
+    return named
+
+
+def find_budget(budget: str) -> Budget:
+    """The budget of that name."""
+    names = [each.value for each in Budget]
+    if budget not in names:
+        raise UnknownNameError("budget", budget, names)
+    return Budget(budget)
 
 
 class ClaimList(list[ClaimStatus]):
@@ -91,12 +110,12 @@ class ClaimList(list[ClaimStatus]):
         return latex.write([each.result for each in self if each.result is not None], Path(out))
 
 
-def list_claims(results: Iterable[str | Path] | None = None) -> ClaimList:
+def list_claims(results: str | Path | Iterable[str | Path] | None = None) -> ClaimList:
     """All claims of the research notes, each with its last known result.
 
     Parameters
     ----------
-    results : iterable of str or Path, optional
+    results : str, Path or iterable of these, optional
         Folders with results of `check_claims`; default: `claims-results` and `results/claims`.
 
     Returns
@@ -116,7 +135,7 @@ def list_claims(results: Iterable[str | Path] | None = None) -> ClaimList:
 
 
 def check_claims(
-    ids: Sequence[str] = (),
+    ids: str | Sequence[str] = (),
     *,
     budget: str = "small",
     out: str | Path = RESULTS,
@@ -130,7 +149,7 @@ def check_claims(
 
     Parameters
     ----------
-    ids : sequence of str
+    ids : str or sequence of str
         Identifiers of claims, as in `list_claims`; all if empty.
     budget : str
         "small" (minutes) or "full" (hours).
@@ -160,7 +179,11 @@ def check_claims(
         ...
     neuro_eqprop.arrays.UnknownNameError: unknown claim 'no-such-claim'; known: ...
     """
-    chosen, size, folder = claims(ids), Budget(budget), Path(out)
+    chosen, size, folder = (
+        claims([ids] if isinstance(ids, str) else ids),
+        find_budget(budget),
+        Path(out),
+    )
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; `out` names a folder for the results")
     executor = make_executor(

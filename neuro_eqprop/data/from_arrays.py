@@ -64,6 +64,8 @@ def split_arrays(train: Given, test: Given, name: str) -> tuple[Split, Split, in
 
 def numbers(x: npt.NDArray[Any], where: str) -> Array:
     """Return samples as floats (samples, features)."""
+    if x.ndim and not len(x):
+        raise DataError(f"{where} holds no samples; give at least one")
     if x.ndim < 2 or not x.size:
         raise DataError(f"{where} has shape {x.shape}; it needs (samples, features) or more axes")
     if x.dtype.kind not in "fiub":

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from neuro_eqprop.arrays import closest_first
+from neuro_eqprop.arrays import closest_first, type_name
 from neuro_eqprop.data.dataset import DataError, Dataset
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.npz import is_npz, load_npz
@@ -62,6 +62,11 @@ def load_data(name: str | Path | Dataset) -> Dataset:
     """
     if isinstance(name, Dataset):
         return name
+    if not isinstance(name, str | Path):
+        raise TypeError(
+            f"data are given by name, as a .npz file or as a Dataset, not as {type_name(name)}; "
+            f"ne.Dataset(x, y) makes one of arrays"
+        )
     if is_npz(str(name)):
         return load_npz(Path(name))
     if isinstance(name, Path) or Path(name).suffix:

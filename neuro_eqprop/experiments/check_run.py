@@ -98,6 +98,8 @@ def check_run(path: str | Path, *, repair: bool = True) -> RunCheck:
     True
     """
     folder = Path(path)
+    if folder.is_file():
+        raise run_folder.RunError(f"{folder} is a file; name the folder of a run")
     if not folder.is_dir():
         raise run_folder.RunError(
             f"there is no run folder {folder}; `neuro-eqprop train --out {folder}` makes one"

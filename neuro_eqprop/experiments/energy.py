@@ -9,7 +9,7 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from neuro_eqprop.arrays import Ints, UnknownNameError
+from neuro_eqprop.arrays import Ints, UnknownNameError, type_name
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.energy.dense_reference import dense_references
 from neuro_eqprop.energy.estimate import NO_LEARNING, Options, estimate_use
@@ -360,6 +360,8 @@ def choose_profiles(
     devices = [each for each in shipped if each.device is not Device.SPIKING]
     if profiles is None:
         chips = [e for e in shipped if e.device is Device.SPIKING and not e.scenario]
+    elif not isinstance(profiles, Iterable):
+        raise TypeError(f"profiles is {type_name(profiles)}; name a chip, or give a list of chips")
     else:
         chips = [load_profile(each) for each in profiles]
     if not chips:
@@ -394,7 +396,7 @@ def count_source(source: Source, settings: CountSettings, progress: StageCallbac
     if isinstance(source, Simulation):
         return simulation_counts(source, settings)
     raise TypeError(
-        f"source is a {type(source).__name__}; it must be a run folder, a Run, a Simulation (as "
+        f"source is {type_name(source)}; it must be a run folder, a Run, a Simulation (as "
         "model.to_spiking().run(x) returns), a file of counts or a Workload"
     )
 

@@ -27,7 +27,7 @@ TAIL = 12.0
 NEURON = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PairCurve:
     """Tags after isolated spike pairs, by lag."""
 
@@ -40,6 +40,10 @@ class PairCurve:
     lag: Ints
     """Step of the postsynaptic spike minus that of the presynaptic one."""
     tag: Array
+
+    def __repr__(self) -> str:
+        lags = f"lags {self.lag[0]}..{self.lag[-1]} steps"
+        return f"PairCurve({self.backend}, {lags}, tau {self.tau:g}, factor {self.factor:g})"
 
     @property
     def seconds(self) -> Array:
@@ -95,7 +99,7 @@ def pair_protocol(
         raise ValueError(f"factor is {factor}; the third factor of a phase is 1 or -1")
     if most < 1:
         raise ValueError(f"most is {most}; the longest lag has at least one step")
-    learner = load_learner(on) if isinstance(on, str) else on
+    learner = load_learner(on)
     lag: Ints = np.arange(-most, most + 1)
     steps = 2 * most + 2 + int(np.ceil(TAIL * tau))
     first = steps + 1 + most  # step of the presynaptic spike, counted from one

@@ -568,9 +568,9 @@ def open_run(path: str | Path, *, dataset: str | Path | None = None) -> Run:
     if dataset is not None:
         raise ArgumentError(f"`dataset` goes with a NET.nir; the run {path} names its own")
     if path.is_file():
-        raise RunError(
-            f"{path} is a file, not a run folder; a run is a folder such as {path.parent}"
-        )
+        known = (path.parent / STUDY).is_file()
+        which = f"such as {path.parent}" if known else "that `neuro-eqprop train --out` makes"
+        raise RunError(f"{path} is a file, not a run folder; a run is a folder {which}")
     if not path.is_dir():
         raise RunError(
             f"there is no run folder {path}; `neuro-eqprop train --out {path}` makes one"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.analysis.synapse_history import SynapseRecorder
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Array, Ints, check_callback
 from neuro_eqprop.backends.base import Backend, kinds, step_seconds, tally
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.data import one_hot
@@ -90,6 +90,7 @@ def run_spikes(
 ) -> Simulation:
     """Run samples (samples, features) in a free phase on a simulator, see `SpikingModel.run`."""
     shared.check()
+    check_callback("progress", progress)
     began, backend, network = time.perf_counter(), load_backend(on), spiking.network
     schedule = spiking.schedule(steps)
     if not len(x):
@@ -384,7 +385,7 @@ def make_plan(
     if not len(x):
         raise ValueError("x holds no samples; a recording needs at least one")
     check_rates(len(x), total_steps(schedule), sum(sizes.values()))
-    requests = (record,) if isinstance(record, str) else tuple(record)
+    requests = (record,) if isinstance(record, str) else record
     return Plan(
         origin,
         schedule,

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from neuro_eqprop import deadlines
-from neuro_eqprop.arrays import ArgumentError, Array
+from neuro_eqprop.arrays import ArgumentError, Array, check_callback, type_name
 from neuro_eqprop.checked_files.read import read_jsonl
 from neuro_eqprop.checked_files.write import append_json, write_text
 from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data, one_hot, save_npz
@@ -183,6 +183,8 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     >>> ne.train("runs/seed0/study.toml", seed=1).study.seed
     1
     """
+    for name, callback in (("progress", progress), ("on_batch", on_batch), ("announce", announce)):
+        check_callback(name, callback)
     path = None if out is None else Path(out)
     if resume and path is None:
         raise ArgumentError("a run is resumed in its folder; name it by `out`")
@@ -226,8 +228,7 @@ def starting_study(
         return config.read(out / run_folder.STUDY)
     if not isinstance(network, str | Path):
         raise TypeError(
-            f"train takes the name of a model, a Network or a Study first, not a "
-            f"{type(network).__name__}"
+            f"train takes the name of a model, a Network or a Study first, not {type_name(network)}"
         )
     if Path(network).suffix == ".toml":
         return config.read(Path(network))

@@ -23,6 +23,8 @@ def plot_psth(
 
     `label` restricts it to the samples of a class.
     """
+    if bins < 1:
+        raise ValueError(f"bins is {bins}; a histogram needs at least one")
     axes = ax if ax is not None else new_axes()
     if layer not in trace.spikes:
         raise ValueError(f"the spikes of {layer!r} were not recorded in this trace")

@@ -28,6 +28,8 @@ def plot_settling(
     trace: TraceData, layer: str, sample: int = 0, *, units: int = 10, ax: Axes | None = None
 ) -> Axes:
     """Rates of a layer over the steps; for spikes, the running rate of the phase."""
+    if units < 1:
+        raise ValueError(f"units is {units}; draw at least one")
     axes = ax if ax is not None else new_axes()
     place = at(trace, sample)
     phases = [trace.running_rate(layer, phase)[place] for phase in trace.phases]

@@ -24,7 +24,7 @@ from neuro_eqprop.activations import (
     activate,
     box,
 )
-from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.arrays import Array, Shape, type_name
 from neuro_eqprop.model import FROM_TORCH, Model
 from neuro_eqprop.networks import Connection, Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import Dense, Operator, Pooled
@@ -167,6 +167,8 @@ def check_sequential(module: nn.Module) -> None:
     """
     from torch import nn
 
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"from_torch takes a torch.nn.Module first, not {type_name(module)}")
     nested = [("the module", module), *module.named_modules()]
     for name, part in nested:
         plain = type(part).__module__.startswith("torch.") or isinstance(part, nn.Sequential)

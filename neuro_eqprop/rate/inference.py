@@ -19,7 +19,7 @@ SETTLED = Stop(1e-6, 1000)
 """Default stopping rule of inference."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Inference:
     """For each sample: rates, drive of the output (pre-activation), steps and residual.
 
@@ -34,6 +34,10 @@ class Inference:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", Named("layer", self.state))
+
+    def __repr__(self) -> str:
+        many = len(self.drive)
+        return f"Inference({many} sample{'' if many == 1 else 's'}, {self.status.value})"
 
     @property
     def classes(self) -> Ints:

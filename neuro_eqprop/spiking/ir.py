@@ -270,7 +270,7 @@ class FixedPoint:
                 raise ValueError(f"the unit of {name!r} must be a power of two, not {unit}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SpikingNetwork:
     """Populations and projections with a time step of `dt` seconds; `output` is read out.
 
@@ -312,6 +312,11 @@ class SpikingNetwork:
                 raise ValueError(
                     f"{projection.name!r} has weights {projection.synapses.shape}, not {shape}"
                 )
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{each.name} {each.size}" for each in self.populations)
+        synapses = sum(each.synapses.count for each in self.projections)
+        return f"SpikingNetwork({sizes}; {synapses} synapses, dt {self.dt:g} s)"
 
     def __getitem__(self, name: str) -> Population:
         for population in self.populations:

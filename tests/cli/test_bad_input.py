@@ -304,7 +304,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "empty").mkdir()
     assert "no run folder" in refused(1, "evaluate", str(tmp_path / "none"))
-    assert "no run folder" in refused(1, "evaluate", str(tmp_path / "file"))
+    assert "is a file, not a run folder" in refused(1, "evaluate", str(tmp_path / "file"))
     assert "has no model.safetensors" in refused(1, "evaluate", str(tmp_path / "empty"))
     for verb in ("train", "learn"):
         for place in ("none", "empty"):

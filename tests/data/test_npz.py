@@ -86,7 +86,7 @@ BAD: dict[str, tuple[dict[str, npt.NDArray[Any]], str]] = {
     "nothing": ({"X": X, "Y": Y}, r"holds the arrays X, Y; it needs x and y, .*np\.savez"),
     "half a test": ({"x": X, "y": Y, "x_test": X}, "both or neither"),
     "flat x": ({"x": X[:, 0], "y": Y}, "x of .* has shape"),
-    "empty x": ({"x": X[:0], "y": Y[:0]}, "x of .* has shape"),
+    "empty x": ({"x": X[:0], "y": Y[:0]}, "x of .* holds no samples"),
     "complex x": ({"x": X + 1j, "y": Y}, "holds complex128"),
     "words as x": ({"x": X.astype(str), "y": Y}, "not numbers"),
     "fewer labels": ({"x": X, "y": Y[:-1]}, "x has 40 samples, y has 39 labels"),

@@ -202,14 +202,14 @@ def brian2_network(
     biology: Mapping[str, Any] | None = None,
 ) -> Brian2Network:
     """The model as a Brian2 network, see `SpikingModel.to_brian2`."""
-    if biology and not continuous_time:
-        raise ValueError(
-            f"{', '.join(biology)}: an option of membranes in continuous time; use continuous=True"
-        )
     known = [field.name for field in fields(continuous.BASE)]
     for name in biology or {}:
         if name not in known:
             raise UnknownNameError("option of continuous time", name, known)
+    if biology and not continuous_time:
+        raise ValueError(
+            f"{', '.join(biology)}: an option of membranes in continuous time; use continuous=True"
+        )
     options = replace(continuous.BASE, **(biology or {})) if continuous_time else None
     if options is not None and options.pairs and options.noise:
         raise BackendError(

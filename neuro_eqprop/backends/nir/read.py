@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, type_name
 from neuro_eqprop.backends.nir.assume import Assumptions, assumed
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError, damaged, library
 from neuro_eqprop.backends.nir.write import KEY, SEMANTICS, VERSION, graph_of
@@ -130,6 +130,8 @@ def read_copy(path: Path, name: str, assume: Assumptions | None) -> Document:
 
 def read_graph(graph: Any, name: str, assume: Assumptions | None = None) -> Document:  # noqa: ANN401
     """The content of a NIR graph; errors begin with `name`."""
+    if not hasattr(graph, "metadata"):
+        raise NirError(f"{name} is {type_name(graph)}; give a .nir file or a nir.NIRGraph")
     try:
         if KEY in graph.metadata:
             return document_of(graph)

@@ -8,7 +8,7 @@ BACKEND = BackendInfo(
     "torch modules in float64, samples as the batch",
     "neuro_eqprop.backends.snntorch.simulator:SnnTorch",
     FLOAT_ONLY,
-    cannot_learn="its neurons have no synapses that change, only weights that torch trains",
+    cannot_learn="its synapses do not change during a run; torch trains its weights",
     requires={"snntorch": ">=1.0"},
     step_cost=(1e-3, 1e-8),
 )

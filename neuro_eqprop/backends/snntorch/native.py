@@ -19,7 +19,7 @@ import torch
 from snntorch import surrogate as surrogates
 from torch import Tensor, nn
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, type_name
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Cost, DirectedEdge, Network, Role
 from neuro_eqprop.operators import DelayedFeedback
@@ -105,6 +105,11 @@ class SpikingModule(nn.Module):
         check_support(network, coding)
         self.network, self.coding, self.bits = network, coding, bits
         self.neurons = {layer.name: coding.neuron(layer) for layer in network.moving}
+        if surrogate is not None and not callable(surrogate):
+            raise TypeError(
+                f"surrogate is {type_name(surrogate)}; give a function of snntorch.surrogate, such "
+                f"as fast_sigmoid()"
+            )
         self.fire = surrogate or surrogates.fast_sigmoid(slope=25)
         self.values = nn.ParameterDict(
             {name: nn.Parameter(torch.tensor(value, dtype=dtype)) for name, value in params.items()}
@@ -321,8 +326,8 @@ def from_snntorch(module: SpikingModule) -> Model:
     """
     if not isinstance(module, SpikingModule):
         raise TypeError(
-            f"from_snntorch takes the module of SpikingModel.to_snntorch, not a "
-            f"{type(module).__name__}; from_torch converts other modules"
+            f"from_snntorch takes the module of SpikingModel.to_snntorch, not "
+            f"{type_name(module)}; from_torch converts other modules"
         )
     given = module.rounded_weights() if module.bits is not None else dict(module.values.items())
     params = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from neuro_eqprop.arrays import check_callback, type_name
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import Dataset, load_data, save_npz
 from neuro_eqprop.executors import Executor
@@ -133,6 +134,11 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     """
     shared = Shared(workers, executor)
     shared.check()
+    check_callback("progress", progress)
+    if not isinstance(network, str | Network):
+        raise TypeError(
+            f"learn_on_chip takes the name of a model or a Network first, not {type_name(network)}"
+        )
     loaded, path = load_data(data), None if out is None else Path(out)
     study, config = learning_settings(
         {"on": on, "code": code, "bits": bits, "epochs": epochs, **settings}

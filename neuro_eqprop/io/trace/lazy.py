@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError, type_name
 from neuro_eqprop.io.trace.dataframe import Frame, Labelled
 from neuro_eqprop.io.trace.lazy_arrays import LazyArray, LazyMapping
 from neuro_eqprop.io.trace.read import ALL, EVENT, MAX_SIZE, TraceReader
 from neuro_eqprop.io.trace.synapses import read_snapshots, read_synapses, read_weights
 from neuro_eqprop.io.trace.trace import Trace, only
 from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN, SynapseLog, Weights
-from neuro_eqprop.traces import ActivityKind, Recording, SpikeTrain
+from neuro_eqprop.traces import ActivityKind, Recording, SpikeTrain, TraceData
 
 
 def open_trace(path: str | Path) -> FileTrace:
@@ -188,6 +188,15 @@ def read(path: str | Path) -> Trace:
     """Read a complete trace into memory; of an unfinished one the complete samples."""
     with open_trace(path) as trace:
         return trace.load()
+
+
+def loaded(source: str | Path | TraceData, caller: str) -> TraceData:
+    """Trace in memory, of a trace or its file; `caller` is the function that messages name."""
+    if isinstance(source, (str, Path)):
+        return read(source)
+    if not isinstance(source, TraceData | Trace):
+        raise TypeError(f"{caller} takes a trace or its file, not {type_name(source)}")
+    return source.load() if isinstance(source, Trace) else source
 
 
 @dataclass(frozen=True, slots=True)

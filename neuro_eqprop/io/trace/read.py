@@ -52,6 +52,8 @@ class TraceReader:
     @classmethod
     def open(cls, path: Path) -> TraceReader:
         """Open a trace file; it is closed by `close` or with the last reference to the reader."""
+        if path.is_dir():
+            raise TraceError(f"{path} is a folder; name a trace file in it, such as traces.h5")
         if not path.is_file():
             raise TraceError(f"there is no file {path}; `neuro-eqprop simulate` makes traces")
         file = open_hdf5(path, TraceError)

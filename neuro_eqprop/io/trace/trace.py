@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.arrays import Array, UnknownNameError, type_name
 from neuro_eqprop.io.trace.dataframe import Frame, Labelled, to_pandas, to_xarray
 from neuro_eqprop.io.trace.export import to_csv, to_npz
 from neuro_eqprop.plots.statistics import plot_psth, plot_weights
@@ -131,6 +131,8 @@ class Trace(TraceData):
             frozenset(self.signals),
             {name: log.synapses for name, log in self.hebbian.items()},
         )
+        if not isinstance(samples, slice):
+            raise TypeError(f"samples is {type_name(samples)}; give a slice, such as slice(0, 5)")
         part = range(len(self.index))[samples]
         if part.step != 1:
             raise ValueError(f"samples must be consecutive, not in steps of {part.step}")

@@ -277,7 +277,7 @@ def test_draws_go_on_where_they_were() -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("snntorch", "no synapses that change")],
+    [("snntorch", "its synapses do not change")],
 )
 def test_simulators_that_cannot_learn_say_why(name: str, words: str) -> None:
     with pytest.raises(BackendError, match=rf"{words}.*; use reference or emulator"):
