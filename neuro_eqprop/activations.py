@@ -31,8 +31,7 @@ class RateFunction:
     """Function, slope and energy of the activations of one shape, inside their range."""
 
     function: Callable[[Array], Array]
-    """rho(u), before it is clipped to the range; of arrays, and of tensors if no `Ops` has its own.
-    """
+    """rho(u) before clipping to the range, of arrays; of tensors too, if no `Ops` has its own."""
     slope: Callable[[Array], Array]
     """rho'(u)."""
     energy: Callable[[Array], Array]
@@ -77,7 +76,7 @@ class Activation:
 
     @property
     def spiking(self) -> bool:
-        """Whether integrate-and-fire neurons render it; graded spikes render every activation."""
+        """Whether integrate-and-fire neurons can represent it; graded spikes can represent all."""
         return self.piecewise_linear and (self.low, self.high) in ((0.0, 1.0), (-1.0, 1.0))
 
     def slope(self, u: Array) -> Array:
@@ -156,7 +155,7 @@ class ActivationInfo:
 
     formula: str
     make: Callable[[float], Activation]
-    """From the largest rate, which only `box` uses."""
+    """Factory; its argument is the largest rate, which only `box` uses."""
     hidden: bool = True
     output: bool = False
 

@@ -84,7 +84,7 @@ def spawning() -> Iterator[None]:
 
 
 def outlive_parent() -> None:
-    """In the child: undo `die_with_parent`, for a child that watches its parent itself."""
+    """In the child: undo `die_with_parent`, for a child that monitors its parent itself."""
     if sys.platform == "linux":
         import ctypes
 

@@ -79,8 +79,8 @@ def options(parser: ArgumentParser) -> None:
     usual = flat_settings(*learning_settings({}))
     lists = {"on": ", ".join(learner_names()), "code": " or ".join(learning_codes())}
     for key, text in STUDY_HELP.items():
-        words = f"{text} (default {shown(usual[key])})"
-        offer(add(flag(key), metavar=metavar(key), help=words), names_of(key))
+        described = f"{text} (default {shown(usual[key])})"
+        offer(add(flag(key), metavar=metavar(key), help=described), names_of(key))
     steps = ", ".join(
         f"{policy.steps} for {name}"
         for name in learning_codes()
@@ -96,8 +96,8 @@ def options(parser: ArgumentParser) -> None:
         if isinstance(field.default, bool):
             add(flag(key), action="store_true", default=None, help=text)
         else:
-            words = f"{text} (default {shown(field.default) or 'none'})"
-            add(flag(key), metavar=METAVARS.get(key) or placeholder(field.default), help=words)
+            described = f"{text} (default {shown(field.default) or 'none'})"
+            add(flag(key), metavar=METAVARS.get(key) or placeholder(field.default), help=described)
     biology_options(parser)
     settings = "any setting of a study; repeatable"
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=settings)

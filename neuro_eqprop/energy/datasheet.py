@@ -94,7 +94,7 @@ def sheet(report: EnergyReport, chip: EnergyEstimate) -> str:
         f"<h2>Where the energy goes</h2>{terms(chip.inference)}" if chip.inference.terms else "",
         f"<h2>By layer</h2>{table(layers)}" if layers else "",
         f"<h2>A learning sample</h2>{figures(chip.learning)}",
-        f"<h2>Beside dense devices</h2>{table(summaries)}" if summaries else "",
+        f"<h2>Compared with dense devices</h2>{table(summaries)}" if summaries else "",
         f"<h2>Not known or not checked</h2>{table(missing)}" if missing else "",
         "<p class='small'>An estimate: counted events times published costs, with the central 95 % "
         "over the ranges of the costs and over the error of the model. Not a measurement.</p>",

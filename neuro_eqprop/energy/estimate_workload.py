@@ -20,7 +20,7 @@ from neuro_eqprop.hardware.workload import Workload
 from neuro_eqprop.io.profile.describe import entries_json
 
 HOST = "cortex_m33"
-"""Profile of the dense device that stands for the host: its cost of a multiplication is used."""
+"""Profile of the dense device whose cost of a multiplication is used for the host."""
 
 
 def check_chips(profiles: Iterable[Profile]) -> None:

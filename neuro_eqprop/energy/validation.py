@@ -149,7 +149,7 @@ class Check:
 class ProfileValidation:
     """The checks of all published measurements, with their calibration.
 
-    Coverage and sharpness judge ranges together (Gneiting, Balabdaoui & Raftery 2007): the ranges
+    Coverage and sharpness assess ranges together (Gneiting, Balabdaoui & Raftery 2007): the ranges
     should contain the measurements and be as narrow as possible.
     """
 

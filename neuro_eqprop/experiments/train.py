@@ -500,7 +500,7 @@ def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
     if left.exists():
         kept, memory = checkpoint.load_training(left)
         if kept.network != network:
-            raise run_folder.RunError(f"{left} holds another network than the study describes")
+            raise run_folder.RunError(f"{left} holds a network that is not that of the study")
         check_optimizer_state(study, kept.params, memory, left)
         start = Snapshot(kept.epochs, kept.params, memory)
     elif (out / run_folder.MODEL).exists():

@@ -86,8 +86,8 @@ class RunContents:
     def views(self) -> list[TraceView]:
         """Traces of all runs.
 
-        Traces with the same `place` show the same samples. A training has other samples than the
-        simulations of its run, so beside these it has a place after those of the runs.
+        Traces with the same `place` show the same samples. The training of a run has other samples
+        than its simulations: if a run has both, its training gets a place after those of all runs.
         """
         views: list[TraceView] = []
         after = len(self.runs)

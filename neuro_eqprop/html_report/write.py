@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from neuro_eqprop.arrays import type_name
 from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.html_report.contents import RunContents, read_contents
 from neuro_eqprop.html_report.page import render
@@ -64,7 +65,7 @@ def folder_of(run: RunLike) -> Path:
     """Folder of a run."""
     path = run if isinstance(run, (str, Path)) else getattr(run, "path", None)
     if path is None:
-        raise TypeError(f"a report is of a run folder or a Run, not of {run!r}")
+        raise TypeError(f"report takes a run folder or a Run, not {type_name(run)}")
     return Path(path)
 
 

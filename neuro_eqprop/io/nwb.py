@@ -7,7 +7,7 @@ epoch; inputs and targets are in the intervals `samples`; weights and synapse hi
 processing module `learning`, and the provenance is in the notes.
 
 Columns `segment`, `block` and `_name` follow Neo's own files: Neo reads each sample as a segment.
-Its reader knows no unit without a dimension, so values are in percent, and rates in hertz.
+Its reader does not support dimensionless units, so values are in percent, and rates in hertz.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class AdjointMap:
     free: Field
     """The field whose equilibrium it is; it combines states of all samples."""
     images: State
-    """f(s), with the graph from the inputs."""
+    """f(s), with its autograd graph."""
     inputs: State
     """s, the leaves of that graph."""
     source: State

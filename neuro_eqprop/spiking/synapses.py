@@ -1,6 +1,6 @@
 """The synapses of a projection: a matrix, a sparse matrix, a convolution or a diagonal.
 
-Each kind stores only its distinct parameters and stands for a matrix W (post, pre): `apply`
+Each kind stores only its distinct parameters and represents a matrix W (post, pre): `apply`
 computes W x, `fan_in` and `fan_out` count synapses by neuron, `T` is the transpose, `to_csr` and
 `dense` return W or some of its rows. A weight of zero is no synapse.
 

@@ -29,7 +29,7 @@ CLASSES: dict[str, Any] = {
 }
 OPTIMISERS = tuple(sorted(name for name in CLASSES if name not in UNSUPPORTED))
 SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
-"""Options that have a training setting of their own."""
+"""Options that have their own training setting."""
 DEFAULT_OPTIONS = {"sgd": {"momentum": 0.9}}
 
 

@@ -132,7 +132,13 @@ def test_a_data_sheet_is_one_page_for_each_chip(report: EnergyReport, tmp_path: 
     folder = write_datasheets(report, tmp_path / "sheets")
     page = (folder / "loihi1.html").read_text()
     assert page.startswith("<!doctype html>")
-    for word in ("An inference", "By layer", "samples a second", "Beside dense devices", "hidden"):
+    for word in (
+        "An inference",
+        "By layer",
+        "samples a second",
+        "Compared with dense devices",
+        "hidden",
+    ):
         assert word in page
     assert " of 1 chip, least-energy" in page
     assert (folder / "truenorth.html").is_file()

@@ -53,7 +53,7 @@ class LearningNetwork:
         self.brian2_network.add(self.readouts)
 
     def neurons(self, population: Population) -> Handle:
-        """The group of a population at rest; it loads its input at the start of each sample."""
+        """The group of a population; it loads its input at the start of each sample."""
         brian2, rule = self.brian2, self.rule
         model, tick, pause = population_equations(population.neuron, rule)
         names = ["tick"]

@@ -11,11 +11,11 @@ from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.synapses import ConvolutionSynapses, DenseSynapses, Synapses
 
 STATE = 12 * 8 + 1 + 16
-"""Bytes of a unit: its variables, its mark, and its place in a list of messages."""
+"""Bytes per unit: its variables, a flag, and an entry in the list of messages."""
 RESULTS = 3 * 8
-"""Bytes of the results of a unit for each sample and phase."""
+"""Bytes of results per unit, sample and phase."""
 INPUT = 2 * 8
-"""Bytes of the current and pull of a unit for each sample."""
+"""Bytes of the current and the pull per unit and sample."""
 
 
 def synapse_memory(synapses: Synapses) -> int:
@@ -29,7 +29,7 @@ def synapse_memory(synapses: Synapses) -> int:
 
 
 def emulator_memory(network: SpikingNetwork, *, samples: int = 1, phases: int = 1) -> int:
-    """Bytes that the emulator needs for a run, beside the network itself.
+    """Bytes that the emulator needs for a run, in addition to the network itself.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def emulator_memory(network: SpikingNetwork, *, samples: int = 1, phases: int = 
 
 
 def available_memory() -> int | None:
-    """Bytes of memory that are free on this machine, or None where it does not say."""
+    """Bytes of free memory, or None if the system does not report them."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -64,7 +64,7 @@ def available_memory() -> int | None:
 
 
 def check_memory(network: SpikingNetwork, samples: int, phases: int) -> None:
-    """Refuse a run that does not fit into the memory that is free."""
+    """Raise BackendError if a run does not fit into free memory."""
     needed, free = emulator_memory(network, samples=samples, phases=phases), available_memory()
     if free is not None and needed > free:
         neurons = sum(population.size for population in network.populations)

@@ -177,7 +177,7 @@ class Tables:
                 yield at[self.place[population.name][0]], follow
 
     def built_from(self, network: SpikingNetwork) -> bool:
-        """Whether the tables are those of the network as it is now: its arrays may have changed."""
+        """Whether the tables still match the arrays of the network, which may have changed."""
         return network is self.network and all(
             bool((old == new).all()) for old, new in zip(self.copies, arrays(network), strict=True)
         )

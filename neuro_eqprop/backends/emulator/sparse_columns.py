@@ -1,4 +1,4 @@
-"""A sparse matrix by columns instead of rows, compiled: 10^8 weights in seconds."""
+"""Conversion of a sparse matrix from rows (CSR) to columns (CSC), compiled for 10^8 weights."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from neuro_eqprop.jit import outer
 
 @outer
 def by_column(indptr: Ints, indices: Rows, data: Array, columns: int) -> tuple[Ints, Rows, Array]:
-    """Heads, rows and weights of the columns; rows increase, weights of zero are left out."""
-    heads = np.zeros(columns + 1, dtype=np.int64)
+    """Column starts, row indices (increasing) and weights; zeros are dropped."""
+    starts = np.zeros(columns + 1, dtype=np.int64)
     for k in range(indices.size):
         if data[k] != 0.0:
-            heads[indices[k] + 1] += 1
+            starts[indices[k] + 1] += 1
     for j in range(columns):
-        heads[j + 1] += heads[j]
-    rows, weights = np.empty(heads[columns], dtype=np.int32), np.empty(heads[columns])
-    free = heads[:-1].copy()
+        starts[j + 1] += starts[j]
+    rows, weights = np.empty(starts[columns], dtype=np.int32), np.empty(starts[columns])
+    next_entry = starts[:-1].copy()
     for i in range(indptr.size - 1):
         for k in range(indptr[i], indptr[i + 1]):
             if data[k] != 0.0:
-                at = free[indices[k]]
+                at = next_entry[indices[k]]
                 rows[at], weights[at] = i, data[k]
-                free[indices[k]] = at + 1
-    return heads, rows, weights
+                next_entry[indices[k]] = at + 1
+    return starts, rows, weights

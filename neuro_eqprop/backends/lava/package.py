@@ -145,7 +145,7 @@ def stock_description(plan: Plan) -> tuple[dict[str, Any], Arrays]:
 
 
 def limit(value: float) -> float | None:
-    """A bound for JSON, where null stands for infinity."""
+    """A bound for JSON, with null for infinity."""
     return float(value) if np.isfinite(value) else None
 
 

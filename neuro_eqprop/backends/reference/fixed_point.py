@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Ints
 from neuro_eqprop.backends.base import Overflow
 from neuro_eqprop.backends.reference.blocks import Blocks
 from neuro_eqprop.spiking.fixed_point import (
@@ -20,18 +19,9 @@ from neuro_eqprop.spiking.fixed_point import (
     scale,
     to_12_bits,
 )
+from neuro_eqprop.spiking.float_step import FloatState
 from neuro_eqprop.spiking.integer_step import IntegerState, rest, step_graded, step_spiking
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
-
-
-class View(Protocol):
-    """State of a population after a step, in floats."""
-
-    v: Array
-    x: Array
-    sent: Array
-    drive: Array
-    message: Array
 
 
 class IntegerNetwork:
@@ -66,8 +56,8 @@ class IntegerNetwork:
                 total += weight.apply(sent).astype(np.int64)
         return total
 
-    def advance(self, views: Mapping[str, View], *, beta: float) -> None:
-        """One step of every population; writes their states to `views`."""
+    def advance(self, floats: Mapping[str, FloatState], *, beta: float) -> None:
+        """One step of every population; writes their states to `floats`."""
         part = to_12_bits(beta)
         arrived = {
             name: (self.arriving(name, Gain.ONE), self.arriving(name, Gain.BETA))
@@ -80,7 +70,7 @@ class IntegerNetwork:
                 step_graded(neuron, state, one, by_beta=by_beta, beta=part, outside=outside)
             else:
                 step_spiking(neuron, state, one + scale(by_beta, part), outside)
-            show(neuron, state, views[name])
+            write_floats(neuron, state, floats[name])
         self.past.append({name: state.message for name, state in self.states.items()})
 
     def overflows(self) -> dict[str, Overflow]:
@@ -90,11 +80,13 @@ class IntegerNetwork:
         }
 
 
-def show(neuron: SpikingIntegers | GradedIntegers, state: IntegerState, view: View) -> None:
-    """Convert integers to floats: exact, since units are powers of two."""
-    view.drive = state.drive * neuron.shown
+def write_floats(
+    neuron: SpikingIntegers | GradedIntegers, state: IntegerState, target: FloatState
+) -> None:
+    """Write an integer state as floats; exact, since units are powers of two."""
+    target.drive = state.drive * neuron.shown
     if isinstance(neuron, SpikingIntegers):
-        view.v, view.message = state.v * neuron.shown, state.message.astype(float)
+        target.v, target.message = state.v * neuron.shown, state.message.astype(float)
     else:
-        view.x, view.sent = state.x * neuron.unit, state.sent * neuron.unit
-        view.message = state.message * neuron.theta
+        target.x, target.sent = state.x * neuron.unit, state.sent * neuron.unit
+        target.message = state.message * neuron.theta

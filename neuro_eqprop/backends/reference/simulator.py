@@ -100,7 +100,7 @@ class Reference:
 
 
 def signal(state: FloatState, variable: str) -> Array:
-    """The variable of that name, as it is recorded."""
+    """The recorded value of a variable."""
     return {"voltage": state.v, "drive": state.drive, "state": state.x}[variable]
 
 

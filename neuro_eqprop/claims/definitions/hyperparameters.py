@@ -121,7 +121,7 @@ CLAIM = Claim(
     meaning=meanings(
         "Start from these settings.",
         "Search the learning rate for your own network; beta and damping hardly matter.",
-        "The setting is a reasonable start; it cannot be told apart from its neighbours.",
+        "The setting is a reasonable start; it is not distinguishable from its neighbours.",
     ),
     conflict=(
         "94.04 % after 3 epochs here, 91.5 % after 15 epochs with the same beta in the sweep of "

@@ -84,8 +84,8 @@ def print_bars(chips: Iterable[EnergyEstimate], console: Console) -> None:
             text = f"{each.profile[: NAME - 2]:<{NAME}}{short_reason(each.inference)}"
             console.print(escape(text), style="dim")
     console.print(
-        "A dot is the joules, with the central 95 % of the draws, on a logarithmic scale. Only "
-        "chips under one heading compare.",
+        "A dot is the joules, with the central 95 % of the draws, on a logarithmic scale. "
+        "Compare only chips under the same heading.",
         style="dim",
     )
 

@@ -81,7 +81,7 @@ def print_summaries(report: EnergyReport, console: Console) -> None:
 
 def print_run_comparison(counted: CountedEvents, beside: RunComparison, console: Console) -> None:
     """Print two runs, chip by chip."""
-    console.print(f"\n[bold]beside {escape(beside.run)}[/bold]")
+    console.print(f"\n[bold]compared with {escape(beside.run)}[/bold]")
     for name, each in (("this run", counted), ("the other", beside.counted)):
         console.print(
             f"{name}: {each.steps} steps, input as {escape(each.input_coding)}, "

@@ -99,8 +99,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     on_samples : callable
         Called after every few samples with the number of samples done and that of all epochs.
     workers : int
-        Threads that share the test samples after each epoch. Training samples follow one another,
-        since each starts from the weights that the one before left.
+        Threads that share the test samples after each epoch. Training samples run one after
+        another, since each starts from the weights that the last one left.
     executor : Executor, optional
         Runs shards of the test samples, at least `workers` of them, for example on a cluster.
     deadline : float, optional
@@ -172,12 +172,12 @@ def trace_request(
     traces: str | Path | TraceRequest | None,
     record: Sequence[str],
     snapshots: Sequence[int],
-    otherwise: Path,
+    default: Path,
 ) -> TraceRequest | None:
-    """The requested recording, to the file `otherwise` if none is named; None if there is none."""
+    """The trace to record, in the file `default` if none is named; None if nothing is recorded."""
     if traces is None and not (record or snapshots):
         return None
-    request = traces if isinstance(traces, TraceRequest) else TraceRequest(traces or otherwise)
+    request = traces if isinstance(traces, TraceRequest) else TraceRequest(traces or default)
     return replace(
         request, record=record or request.record, snapshots=snapshots or request.snapshots
     )

@@ -32,7 +32,7 @@ def measure_directions(task: Task, state: LearningState) -> dict[str, Direction]
 
 
 def direction_warnings(task: Task, found: Mapping[str, Direction]) -> list[str]:
-    """Sentences on settings with which the update is far from rate EqProp or from the gradient."""
+    """Warnings of settings with which the update is far from rate EqProp or the gradient."""
     warnings, beta, rule = [], task.study.rule.beta, task.plastic.rule
     rates = [d.rate for d in found.values() if d.rate is not None]
     gradients = [d.gradient for d in found.values() if d.gradient is not None]

@@ -62,7 +62,7 @@ class Output:
     """Continue the run that the folder holds."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """A context in which the folder belongs to this process."""
+        """Context that locks the folder for this process."""
         if self.path is None:
             return nullcontext()
         return run_folder.writing(self.path, force=self.force, resume=self.resume)
@@ -82,13 +82,13 @@ class Output:
         """Write the metrics and the state after an epoch."""
         if self.path is None:
             return
-        # In this order, so that after a kill the metrics are never behind the snapshot.
+        # Metrics first: if the process is killed in between, they are not behind the state.
         append_json(self.path / run_folder.METRICS, metrics)
         model, memory = rate_model(task, state), to_memory(task, state)
         checkpoint.save(self.path / run_folder.RESUME, model, memory)
 
     def finish(self, model: OnChipModel) -> None:
-        """Write the model in place of the state."""
+        """Write the model, and remove the state to resume from."""
         if self.path is None:
             return
         run_folder.save_model(self.path, model)
@@ -112,14 +112,14 @@ def learn(
     on_samples: SampleCallback = no_samples,
     deadline: float | None = None,
 ) -> OnChipModel:
-    """Learn all epochs of a task that are left."""
+    """Learn the remaining epochs of a task."""
     began = time.perf_counter()
     steps = sum(phase.steps for phase in task.plastic.rule.schedule)
     samples = task.epochs * len(task.sample_order(0))
     check_simulation(task.config.on, task.plastic.network, samples, steps)
     recorder = open_trace(task, trace, overwrite=output.force or output.resume)
     if not task.on_rates:
-        # Before the folder is taken, so that a refusal keeps the run that it holds.
+        # Before the folder is locked, so that an error leaves the run in it unchanged.
         task.learner.check(task.plastic, task.training_samples(0)[1])
     # The directions of updates and the test samples of an epoch are simulated, too.
     work = 2.0 * steps * (samples + task.epochs * len(task.data.test))
@@ -144,7 +144,7 @@ def learn_epochs(
     on_epoch: EpochCallback,
     on_samples: SampleCallback,
 ) -> OnChipModel:
-    """Learn the epochs that are left, into a folder that belongs to this process."""
+    """Learn the remaining epochs, in a folder that this process has locked."""
     total = task.total_samples
     state, history = output.start(task)
     done = state.samples

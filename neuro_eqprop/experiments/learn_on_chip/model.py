@@ -32,7 +32,7 @@ class OnChipModel(Model):
         Cosines of the update of each parameter with that of rates and with minus the gradient,
         measured before the first epoch; empty where rates learned.
     warnings : tuple of str
-        Sentences on settings with which the update is far from the gradient.
+        Warnings of settings with which the update is far from the gradient.
     seconds : float
         Duration of the whole call.
     path : Path, optional

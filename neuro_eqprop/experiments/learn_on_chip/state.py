@@ -74,7 +74,7 @@ def to_memory(task: Task, state: LearningState) -> dict[str, Array]:
 
 
 def from_memory(task: Task, memory: Mapping[str, Array], epoch: int) -> LearningState:
-    """The state after `epoch` epochs that `to_memory` turned into arrays."""
+    """The state after `epoch` epochs, from the arrays of `to_memory`."""
     weights: dict[str, Array] = {}
     for connection in task.network.connections:
         weights[connection.name] = memory[f"{connection.name}/weight"]
@@ -100,7 +100,7 @@ def resume_state(task: Task, out: Path) -> LearningState:
     if path.exists():
         stored, memory = checkpoint.load_training(path)
         if stored.network != task.network:
-            raise run_folder.RunError(f"{path} holds another network than the study describes")
+            raise run_folder.RunError(f"{path} holds a network that is not that of the study")
         try:
             state = from_memory(task, memory, stored.epochs)
         except KeyError as error:

@@ -47,7 +47,7 @@ class Task:
     network: Network
     plastic: PlasticNetwork
     shared: Shared = ALONE
-    """Who runs the test samples."""
+    """Workers or executor that run the test samples."""
 
     @property
     def on_rates(self) -> bool:
@@ -126,7 +126,7 @@ class Task:
 
 
 def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network) -> Task:
-    """Make the network plastic; refuse settings with which it cannot learn."""
+    """Make the network plastic; raise an error for settings with which it cannot learn."""
     refuse_training_only(study)
     check_sizes(network, data)
     if config.samples > len(data.train):
@@ -143,7 +143,7 @@ def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network)
 
 
 def refuse_training_only(study: Study) -> None:
-    """Refuse settings that learning in a simulator would ignore."""
+    """Raise ValueError for settings that learning in a simulator would ignore."""
     usual = make_study(model=study.model.name)
     for key in TRAINING_ONLY:
         if study.get(key) not in (usual.get(key), DEFAULTS.get(key)):

@@ -72,7 +72,7 @@ def open_trace(
 
 
 def checked_snapshots(task: Task, wanted: Sequence[int]) -> tuple[int, ...]:
-    """The sample numbers in ascending order; refuse those beyond the run."""
+    """The sample numbers in ascending order; ValueError for those beyond the run."""
     found, total = sorted({int(number) for number in wanted}), task.total_samples
     for number in found:
         if not 0 <= number <= total:

@@ -1,4 +1,4 @@
-"""The energy E(t) along the settling of rates and of spikes."""
+"""The energy E(t) while rates and spikes settle."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def body(run: RunContents) -> str:
         for view, course in found
     )
     return (
-        "<p>The energy whose minimum is the equilibrium, averaged over the samples. Rates descend; "
-        "the firing rate of spikes descends with a ripple of its resolution, and at the start of a "
-        "phase its rate is that of few steps. "
+        "<p>The energy whose minimum is the equilibrium, averaged over the samples. That of "
+        "rates decreases. That of firing rates decreases with a ripple, since they are counts over "
+        "a number of steps, which is small at the start of a phase. "
         f"In the free phase: {falls}.</p>{chart('energy-course', 'Energy over the steps')}"
     )
 
@@ -67,7 +67,7 @@ def data(run: RunContents, _: Limits) -> Json:
 
 SECTION = Section(
     "descent",
-    "Energy along settling",
+    "Energy while settling",
     body,
     needs=lambda run: any(each.model is not None and each.traces for each in run.runs),
     data=data,

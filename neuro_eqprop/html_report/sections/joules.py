@@ -154,8 +154,9 @@ def estimates_html(report: EnergyReport) -> str:
         f"not published are listed and left out.{escape(counted_text(report))}</p>"
         f"{select}{bars_}<p class='small'>A dot is the joules, on a logarithmic scale, its whisker "
         "the central 95 % of the draws over the ranges of the costs and the error of the model. "
-        "Only dots under one heading compare; (≥) marks a lower bound, where costs are unknown. "
-        "The terms of a chip are bars on a linear scale, one colour a term everywhere.</p>"
+        "Compare only dots under the same heading; (≥) marks a lower bound, where costs are "
+        "unknown. The terms of a chip are bars on a linear scale; a term has the same colour in "
+        "every chart.</p>"
         f"{changes_list(report)}{comparison_list(report)}"
         f"{curve_text(report, curve_)}{terms}{chips_table(report)}{no_learning(report)}"
     )

@@ -61,7 +61,7 @@ class Manifest:
 
 
 def safe(address: str) -> bool:
-    """Whether a download from an address cannot be changed on its way: https, or this computer."""
+    """Whether downloads from an address cannot be tampered with: https, or this computer."""
     return bool(re.match(r"(https://|http://(127\.0\.0\.1|localhost|\[::1\])[:/])\S*$", address))
 
 

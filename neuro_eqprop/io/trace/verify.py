@@ -27,8 +27,8 @@ def verify_written(
 ) -> None:
     """Raise TraceError unless the file on the disk holds these rows and contents.
 
-    Another process reads it: this one would read what it has in memory. Every chunk must be there
-    and have the right checksum.
+    Another process reads it, because this one would read from its own buffers. Every chunk must be
+    there and have the right checksum.
     """
     digests = {name: digest(values) for name, values in contents.items()}
     try:

@@ -7,10 +7,10 @@ y those of the target, and A the linear map of the connection's operator:
     down    onto + gain A^T y        the feedback to the source
     slope   a factor times the gradient of post . A pre by the weight, in its shape
 
-Images are stored as (samples, height, width, channels): convolutions and pooling are faster so on
-a CPU. The other layers are (samples, *shape) as everywhere else. A layer that only pooled
-connections leave shows them its pooled rates (`source_pool`): the coupling then has to apply the
-rest of its pooling alone.
+Images are stored as (samples, height, width, channels), with which convolutions and pooling are
+faster on a CPU. The other layers are (samples, *shape) as everywhere else. If every connection from
+a layer pools it, the layer passes on pooled rates (`source_pool`), and a coupling applies only the
+rest of its pooling.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def unpooled(image: Tensor, size: int) -> Tensor:
 
 
 def is_of_images(operator: Operator) -> bool:
-    """Whether a coupling of stored images renders the operator."""
+    """Whether the operator has a coupling for stored images."""
     if isinstance(operator, Pooled):
         return not isinstance(operator.inner, Pooled) and is_of_images(operator.inner)
     return isinstance(operator, Dense | Conv2d)

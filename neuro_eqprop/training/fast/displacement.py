@@ -46,7 +46,7 @@ def update_by_displacement(
 
 
 def on_batch(ops: TorchOps, network: Network, x: Values) -> tuple[Network, Values]:
-    """The network with padding left out, and normalised samples for one that does not normalise."""
+    """The network without padding and input normalisation, and the samples normalised for it."""
     x = shape_input(network, x)
     plain, operator = without_normalisation(with_padding_mask(ops, network, x))
     return plain, x if operator is None else operator.normalise(ops, x)
@@ -55,7 +55,7 @@ def on_batch(ops: TorchOps, network: Network, x: Values) -> tuple[Network, Value
 def evaluate(
     ops: TorchOps, network: Network, rest: Rest, target: torch.Tensor
 ) -> tuple[Values, Values]:
-    """Mean cost and number of correct predictions of the free phase; tensors beyond the CPU."""
+    """Mean cost and number of correct predictions of the free phase; tensors on a GPU."""
     output = rest.drive if rest.output is None else rest.output
     compiled = evaluate_compiled(ops, network, output, target)
     if compiled is not None:

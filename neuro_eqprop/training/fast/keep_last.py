@@ -13,7 +13,7 @@ def keep_last(function: Callable[..., Result]) -> Callable[..., Result]:
     """Call a function only if its arguments are other objects than those of the last call.
 
     Arguments are compared by identity: comparing or hashing networks by value takes as long as most
-    questions about them. They have to be immutable, and are kept until the next call.
+    computations with them. They have to be immutable, and are kept until the next call.
     """
     last: tuple[tuple[object, ...], Result] | None = None
 

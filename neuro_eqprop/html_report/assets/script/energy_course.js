@@ -1,4 +1,4 @@
-// Energy along settling: traces of different lengths share an axis in percent of a sample.
+// Energy while settling: traces of different lengths share an axis in percent of a sample.
 const drawEnergyCourse = () => {
   if (!byId("energy-course") || !data.energyCourse.length) return;
   const tints = palette();
