@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import SequenceMatcher
+from enum import Enum
 from inspect import signature
 from typing import NoReturn, TypeAlias, TypeVar
 
@@ -16,6 +17,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Shape: TypeAlias = tuple[int, ...]
 K = TypeVar("K")
 T = TypeVar("T")
+M = TypeVar("M", bound=Enum)
 
 
 def cosine(a: Array, b: Array, *, floor: float = 0.0) -> float | None:
@@ -104,6 +106,16 @@ class UnknownNameError(ValueError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the quotes of a repr
+
+
+def find_member(kind: str, members: type[M], given: str | M) -> M:
+    """The member of an enumeration with that value, or the member itself."""
+    if isinstance(given, members):
+        return given
+    known = {str(member.value): member for member in members}
+    if given not in known:
+        raise UnknownNameError(kind, str(given), known)
+    return known[str(given)]
 
 
 class Named(dict[K, T]):

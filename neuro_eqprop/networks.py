@@ -18,7 +18,7 @@ import numpy as np
 
 from neuro_eqprop.activations import Activation
 from neuro_eqprop.activations import activation as find_activation
-from neuro_eqprop.arrays import Array, Named, Shape, UnknownNameError, type_name
+from neuro_eqprop.arrays import Array, Named, Shape, find_member, type_name
 from neuro_eqprop.operators import Dense, Operator
 
 A = TypeVar("A")
@@ -45,14 +45,6 @@ class Role(Enum):
     INPUT = "input"
     HIDDEN = "hidden"
     OUTPUT = "output"
-
-
-def find_role(name: str) -> Role:
-    """The role of that name."""
-    names = [role.value for role in Role]
-    if name not in names:
-        raise UnknownNameError("role of a layer", name, names)
-    return Role(name)
 
 
 def as_activation(layer: str, given: str | Activation) -> Activation:
@@ -115,7 +107,7 @@ class Layer:
             "name": name,
             "shape": (int(shape),) if isinstance(shape, int | np.integer) else tuple(shape),
             "activation": as_activation(name, activation),
-            "role": role if isinstance(role, Role) else find_role(role),
+            "role": find_member("role of a layer", Role, role),
             "stiffness": stiffness,
             "shared": shared,
         }
@@ -204,7 +196,7 @@ class Network:
     connections : tuple of Connection
         Between any layers, also from a layer to itself.
     cost : Cost
-        What training minimises: `Cost.SQUARED` or `Cost.CROSS_ENTROPY`.
+        What training minimises: `Cost.SQUARED` or `Cost.CROSS_ENTROPY`, or the name of one.
 
     Examples
     --------
@@ -230,6 +222,7 @@ class Network:
     cost: Cost = Cost.SQUARED
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "cost", find_member("cost", Cost, self.cost))
         names = [layer.name for layer in self.layers]
         if len(set(names)) != len(names):
             raise ValueError(f"layer names are not unique: {names}")

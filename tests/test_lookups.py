@@ -116,11 +116,11 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
             "report takes a run folder or a Run, not None",
         ),
         (
-            lambda n: ne.load_data(n.data.test.x),  # type: ignore[arg-type]
+            lambda n: ne.load_data(n.data.test.x),
             r"as a Dataset, not as an ndarray; ne.Dataset\(x, y\)",
         ),
         (
-            lambda n: ne.learn_on_chip(n.model, n.data),  # type: ignore[arg-type]
+            lambda n: ne.learn_on_chip(n.model, n.data),
             "the name of a model or a Network first, not a Model",
         ),
         (
@@ -140,7 +140,7 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
             "progress is an int; give a function",
         ),
         (
-            lambda n: n.spiking.record(n.data.test.x[:1], record=5),  # type: ignore[arg-type]
+            lambda n: n.spiking.record(n.data.test.x[:1], record=5),
             r"record is an int; give a list such as \['hidden:drive'\]",
         ),
         (
@@ -156,7 +156,7 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
             "surrogate is a str; give a function of snntorch.surrogate",
         ),
         (
-            lambda n: n.trace.load(samples=1),  # type: ignore[arg-type]
+            lambda n: n.trace.load(samples=1),
             "samples is an int; give a slice",
         ),
         (lambda n: n.trace.plot_settling("hidden", units=0), "units is 0"),
@@ -165,7 +165,7 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
             "spike_timing takes a trace or its file, not an int",
         ),
         (
-            lambda n: ne.trace_summary(n.trace),  # type: ignore[arg-type]
+            lambda n: ne.trace_summary(n.trace),
             "reads a file, not a Trace; Trace.save writes",
         ),
         (lambda n: ne.from_nir(5), "the graph is an int; give a .nir file"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.arrays import find_member
 from neuro_eqprop.claims import latex, report
 from neuro_eqprop.claims.claim import Budget, Claim
 from neuro_eqprop.claims.definitions import claims
@@ -77,14 +77,6 @@ def folders(given: str | Path | Iterable[str | Path] | None) -> list[Path]:
         if not folder.is_dir():
             raise ValueError(f"there is no folder {folder} of results; `check_claims` makes one")
     return named
-
-
-def find_budget(budget: str) -> Budget:
-    """The budget of that name."""
-    names = [each.value for each in Budget]
-    if budget not in names:
-        raise UnknownNameError("budget", budget, names)
-    return Budget(budget)
 
 
 class ClaimList(list[ClaimStatus]):
@@ -179,11 +171,8 @@ def check_claims(
         ...
     neuro_eqprop.arrays.UnknownNameError: unknown claim 'no-such-claim'; known: ...
     """
-    chosen, size, folder = (
-        claims([ids] if isinstance(ids, str) else ids),
-        find_budget(budget),
-        Path(out),
-    )
+    chosen, folder = claims([ids] if isinstance(ids, str) else ids), Path(out)
+    size = find_member("budget", Budget, budget)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; `out` names a folder for the results")
     executor = make_executor(

@@ -9,7 +9,7 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from neuro_eqprop.arrays import Ints, UnknownNameError, type_name
+from neuro_eqprop.arrays import Ints, find_member, type_name
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.energy.dense_reference import dense_references
 from neuro_eqprop.energy.estimate import NO_LEARNING, Options, estimate_use
@@ -238,13 +238,13 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         chosen = at_supply(chosen, parse_amount(supply, "V"), named=profiles is not None)
     options = Options(
         seed=seed,
-        clock=None if clock is None else Clock(clock),
+        clock=None if clock is None else find_member("clock", Clock, clock),
         step_seconds=step_seconds,
-        overhead=None if overhead is None else Overhead(overhead),
+        overhead=None if overhead is None else find_member("overhead", Overhead, overhead),
         tag_bits=tag_bits,
         soft_reset=soft_reset,
         chips=chips,
-        mapping=find_mapping(mapping),
+        mapping=find_member("mapping", MappingGoal, mapping),
         cores=cores,
         rate=None if rate is None else parse_amount(rate, "Hz"),
     )
@@ -266,21 +266,25 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     )
     if profiles is not None and len(chosen) == 1:
         check_refused(report)
-    if curve is not None or pareto:
-        if found.run is None:
-            name = "pareto" if curve is None else "curve"
-            raise ValueError(f"{name} needs a run, whose events are counted for each setting")
-        settings = replace(counting, code=found.counted.code, samples=curve_samples)
-        curves = CurveEstimator(found.run, chosen, options, settings, progress)
-        if curve is not None:
-            report = curves.add_curves(report, curve)
-        if pareto:
-            report = curves.add_pareto(report, pareto_steps, pareto_bits)
+    settings = replace(counting, code=found.counted.code, samples=curve_samples)
+    if curve is not None:
+        curves = CurveEstimator(run_of(found, "curve"), chosen, options, settings, progress)
+        report = curves.add_curves(report, curve)
+    if pareto:
+        curves = CurveEstimator(run_of(found, "pareto"), chosen, options, settings, progress)
+        report = curves.add_pareto(report, pareto_steps, pareto_bits)
     report = add_training(report, found, devices, target=target, seed=seed)
     if beside is not None:
         report = replace(report, beside=report.compare_run(open_report(beside)))
     report = replace(report, run=None if found.run is None else str(found.run.path))
     return report.estimates[0] if single else report
+
+
+def run_of(found: CountedSource, argument: str) -> Run:
+    """The run of a source; `argument` is the one that needs it."""
+    if found.run is None:
+        raise ValueError(f"{argument} needs a run, whose events are counted for each setting")
+    return found.run
 
 
 def at_supply(chips: Iterable[Profile], volts: float, *, named: bool) -> list[Profile]:
@@ -340,16 +344,6 @@ def samples_until(run: Run, whole: int, target: float) -> tuple[int, str]:
     epochs = max(1, len(rows))
     share = (reached[0] + 1) / epochs
     return round(share * whole), f"until {target:.2%}, epoch {reached[0] + 1} of {epochs}"
-
-
-def find_mapping(mapping: str | MappingGoal) -> MappingGoal:
-    """Return the mapping goal with a name."""
-    if isinstance(mapping, MappingGoal):
-        return mapping
-    names = [each.value for each in MappingGoal]
-    if mapping not in names:
-        raise UnknownNameError("mapping", mapping, names)
-    return MappingGoal(mapping)
 
 
 def choose_profiles(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from neuro_eqprop.rate.inference import Inference, infer_in_chunks, samples_at_o
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.ir import SpikingNetwork
-from neuro_eqprop.spiking.model import Simulation, to_spiking
+from neuro_eqprop.spiking.model import Simulation, SpikingModel, to_spiking
 from neuro_eqprop.traces import Counts
 
 RATES = ("rate", "numpy")
@@ -197,6 +197,59 @@ def rates_on(model: Model, on: str, x: Array) -> tuple[Mapping[str, Array], Arra
     return found.state, found.drive
 
 
+def no_spikes() -> dict[str, Any]:
+    """Return the fields of an evaluation that only spikes have, all empty."""
+    names = ("code", "steps", "input", *EVENTS, "error_to_reference", "overflows")
+    return {**dict.fromkeys(names), "warnings": []}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rates by layer and drive of the output, by a rate network or a simulator."""
+
+    on: str
+    rates: Mapping[str, Array]
+    drive: Array
+    seconds: float
+    """Wall-clock time without compilation."""
+    compile_seconds: float = 0.0
+    spikes: Mapping[str, Any] = field(default_factory=no_spikes)
+    """Fields of the evaluation that only spikes have."""
+
+
+def answer_of_rates(model: Model, on: str, x: Array) -> Answer:
+    """Return the answer of the rate network, computed by torch or NumPy."""
+    began = time.perf_counter()
+    rates, drive = rates_on(model, on, x)
+    return Answer(on, rates, drive, time.perf_counter() - began)
+
+
+def run_compiled(spiking: SpikingModel, x: Array, **options: Any) -> tuple[Simulation, float]:  # noqa: ANN401
+    """Run `run_spikes`; also return the seconds of compilation."""
+    from neuro_eqprop.jit import compile_timer  # imports numba, which rates do not need
+
+    with compile_timer() as compilation:
+        run = run_spikes(spiking, x, **options)
+    return run, compilation.seconds
+
+
+def answer_of_spikes(
+    run: Simulation, x: Array, backend: Backend, seconds: float, compiled: float
+) -> Answer:
+    """Return the answer of a simulation that took `seconds`, `compiled` of them to compile."""
+    spiking = run.spiking
+    spikes = {
+        "code": spiking.code,
+        "steps": run.steps,
+        "input": spiking.input.name,
+        **event_stats(run),
+        "error_to_reference": error_to_reference(run, x, backend),
+        "overflows": None if spiking.bits is None else run.overflows,
+        "warnings": warnings_of(spiking, run.steps),
+    }
+    return Answer(backend.name, run.rates, run.drive, seconds - compiled, compiled, spikes)
+
+
 def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
     model: Model,
     split: Split,
@@ -234,54 +287,32 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
             [evaluate(model, part, on=backend, progress=progress, **options) for part in parts]
         )
     exact = equilibria(model.network, model.params, split.x, damping=model.damping)
-    began = time.perf_counter()
-    compiled, spikes = 0.0, dict[str, Any]()
     if isinstance(on, str) and on in RATES:
         with rate_deadline(deadline):
-            name, answer = on, rates_on(model, on, split.x)
-        seconds = time.perf_counter() - began
+            answer = answer_of_rates(model, on, split.x)
         (progress or no_progress)(len(split))
     else:
-        from neuro_eqprop.jit import compile_timer  # imports numba, which rates do not need
-
-        backend = load_backend(on)
-        began = time.perf_counter()
+        backend, began = load_backend(on), time.perf_counter()
         spiking = to_spiking(model, code=code, bits=bits, input=input)
-        with compile_timer() as compilation:
-            run = run_spikes(
-                *(spiking, split.x),
-                on=backend,
-                steps=steps,
-                progress=progress,
-                shared=shared,
-                deadline=deadline,
-            )
-        compiled = compilation.seconds
-        seconds = time.perf_counter() - began - compiled
-        name, answer = backend.name, (run.rates, run.drive)
-        spikes = {
-            "code": spiking.code,
-            "steps": run.steps,
-            "input": spiking.input.name,
-            **event_stats(run),
-            "error_to_reference": error_to_reference(run, split.x, backend),
-            "overflows": None if bits is None else run.overflows,
-            "warnings": warnings_of(spiking, run.steps),
-        }
-    none = dict.fromkeys(
-        ("code", "steps", "input", *EVENTS, "error_to_reference", "overflows"), None
-    )
-    values: dict[str, Any] = {**none, "warnings": [], **spikes}
+        run, compiled = run_compiled(
+            *(spiking, split.x),
+            on=backend,
+            steps=steps,
+            progress=progress,
+            shared=shared,
+            deadline=deadline,
+        )
+        answer = answer_of_spikes(run, split.x, backend, time.perf_counter() - began, compiled)
     return Evaluation(
-        on=name,
+        on=answer.on,
         bits=bits,
         samples=len(split),
-        accuracy=accuracy_of(answer[1], split.y),
+        accuracy=accuracy_of(answer.drive, split.y),
         rate_accuracy=accuracy_of(exact.drive, split.y),
-        **agreement(model.network, (exact.state, exact.drive), answer),
-        **values,
-        seconds=seconds,
-        compile_seconds=compiled,
+        **agreement(model.network, (exact.state, exact.drive), (answer.rates, answer.drive)),
+        **answer.spikes,
+        seconds=answer.seconds,
+        compile_seconds=answer.compile_seconds,
     )
 
 

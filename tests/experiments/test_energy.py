@@ -156,7 +156,9 @@ def test_wrong_arguments_are_refused_with_what_exists(trained_run: Path) -> None
         ne.estimate_energy(trained_run, [])
     with pytest.raises(ValueError, match="no run folder"):
         ne.estimate_energy("nowhere", "loihi1")
-    with pytest.raises(TypeError, match="source is a int"):
+    with pytest.raises(UnknownNameError, match="unknown clock 'tock'; known: tick, model"):
+        ne.estimate_energy(trained_run, "loihi1", clock="tock")
+    with pytest.raises(TypeError, match="source is an int"):
         ne.estimate_energy(3, "loihi1")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match=r"energy\.json is missing"):
         ne.estimate_energy(trained_run, ["loihi1"], samples=1, steps=2, beside="nowhere")
