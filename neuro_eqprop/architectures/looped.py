@@ -42,8 +42,13 @@ def looped(
     If it is not `symmetric`, the network has no energy.
     """
     plain = layered(inputs, (hidden,), outputs, hidden_rate=hidden_rate, output_rate=output_rate)
-    loop = Connection("hidden", "hidden", symmetric=symmetric, bound=bound)
-    return Network(plain.layers, (plain.connections[0], loop, *plain.connections[1:]))
+    return with_loop(plain, Connection("hidden", "hidden", symmetric=symmetric, bound=bound))
+
+
+def with_loop(plain: Network, loop: Connection) -> Network:
+    """A network with one hidden layer, and a connection of that layer to itself."""
+    first, *others = plain.connections
+    return Network(plain.layers, (first, loop, *others))
 
 
 def build(settings: LoopedSettings, shape: Shape, classes: int) -> Network:

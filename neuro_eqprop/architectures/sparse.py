@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from neuro_eqprop.activations import Activation
 from neuro_eqprop.architectures.base import Architecture, size
-from neuro_eqprop.architectures.looped import RecurrentSettings
+from neuro_eqprop.architectures.looped import RecurrentSettings, with_loop
 from neuro_eqprop.architectures.mlp import layered
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.networks import Connection, Network
@@ -40,7 +40,7 @@ def sparse_recurrent(
     """
     plain = layered(inputs, (hidden,), outputs, hidden_rate=hidden_rate, output_rate=output_rate)
     loop = Connection("hidden", "hidden", Sparse(fan_in, seed, symmetric=True), bound=bound)
-    return Network(plain.layers, (plain.connections[0], loop, *plain.connections[1:]))
+    return with_loop(plain, loop)
 
 
 def build(settings: SparseSettings, shape: Shape, classes: int) -> Network:

@@ -19,9 +19,9 @@ class ToroidalSettings(RecurrentSettings):
     name: str = "toroidal"
 
 
-ECHO = DelayedFeedback((0.9, 0.81, 0.729))
+PAST = DelayedFeedback((0.9, 0.81, 0.729))
 """Delayed feedback of the last three states, with decreasing factors."""
-ECHO_PART = 0.25
+PAST_PART = 0.25
 """Fraction of the bound that the delayed feedback may take."""
 
 
@@ -38,16 +38,16 @@ def toroidal(
 
     Both loops share the bound: at equilibrium their sum has to contract.
     """
-    echo = Connection("hidden", "hidden", ECHO, bound=bound * ECHO_PART, label="echo")
+    delayed = Connection("hidden", "hidden", PAST, bound=bound * PAST_PART, label="echo")
     plain = looped(
         inputs,
         hidden,
         outputs,
         hidden_rate=hidden_rate,
         output_rate=output_rate,
-        bound=bound * (1.0 - ECHO_PART),
+        bound=bound * (1.0 - PAST_PART),
     )
-    return replace(plain, connections=(*plain.connections, echo))
+    return replace(plain, connections=(*plain.connections, delayed))
 
 
 def build(settings: ToroidalSettings, shape: Shape, classes: int) -> Network:
