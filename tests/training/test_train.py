@@ -250,7 +250,7 @@ def test_a_snapshot_of_another_network_is_refused(tmp_path: Path) -> None:
     stopped(LOOPED, tmp_path / "run", 1)
     other = adapt(LOOPED, {"hidden": (7,)})
     (tmp_path / "run/study.toml").write_text(write(other))
-    with pytest.raises(RunError, match="another network"):
+    with pytest.raises(RunError, match="a network that is not that of the study"):
         go_on(other, tmp_path / "run")
 
 
