@@ -240,7 +240,7 @@ def test_the_printed_result_fits_100_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        (("--on", "snntorch"), 1, "snntorch cannot learn: its neurons have no synapses"),
+        (("--on", "snntorch"), 1, "snntorch cannot learn: its synapses do not change"),
         (("--on", "emulat"), 2, "unknown simulator that learns 'emulat'; known: emulator"),
         (("--code", "bernoulli"), 1, "cannot learn: synapses have no trace"),
         (("--code", "nothing"), 2, "unknown code 'nothing'"),
