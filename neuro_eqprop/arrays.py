@@ -99,10 +99,10 @@ class UnknownNameError(ValueError, KeyError):
     It is a ValueError for arguments and a KeyError for look-ups by name.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
         names = ", ".join(closest_first(str(name), self.known)) or "none"
-        super().__init__(f"unknown {kind} {name!r}; known: {names}")
+        super().__init__(f"unknown {kind} {name!r}; known: {names}{hint and f'; {hint}'}")
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the quotes of a repr

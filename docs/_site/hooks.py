@@ -12,6 +12,7 @@ from typing import Any
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
+PROFILES = ROOT / "hardware_profiles" / "README.md"
 
 GROUPS = {
     "Data": ("load_data", "Dataset", "Split"),
@@ -92,6 +93,12 @@ def on_files(files: Any, *, config: Any) -> Any:  # noqa: ANN401
     return files
 
 
+def on_page_markdown(markdown: str, **_: Any) -> str:  # noqa: ANN401
+    """Include the page of the profiles, which lies beside them, with links from its place here."""
+    text = PROFILES.read_text(encoding="utf-8").replace("](../docs/", "](../")
+    return markdown.replace(f'--8<-- "{PROFILES.relative_to(ROOT)}"', text)
+
+
 def on_config(config: Any) -> Any:  # noqa: ANN401
     """Name the version in the title and the repository in the header."""
     config.site_name = f"neuro_eqprop {version()}"
@@ -102,5 +109,6 @@ def on_config(config: Any) -> Any:  # noqa: ANN401
 def on_page_context(context: Any, *, page: Any, config: Any, **_: Any) -> Any:  # noqa: ANN401
     """Link a page to its source; in a clone without a remote, to the file on this disk."""
     base = f"{config.repo_url}/edit/main" if config.repo_url else ROOT.as_uri()
-    page.edit_url = f"{base}/docs/{page.file.src_uri}"
+    source = "" if page.file.src_uri == "how-to/add-a-chip.md" else f"docs/{page.file.src_uri}"
+    page.edit_url = f"{base}/{source or PROFILES.relative_to(ROOT)}"
     return context

@@ -246,7 +246,9 @@ def show(report: EnergyReport, console: Console) -> None:
 
 
 def with_flags(each: EnergyEstimate) -> EnergyEstimate:
-    """An estimate whose violated limits name options of the command: bits=1 becomes --bits 1."""
+    """An estimate whose reasons name options of the command: bits=1 becomes --bits 1."""
+    learning = replace(each.learning, reason=in_flags(each.learning.reason, options))
+    each = replace(each, learning=learning)
     if each.placement is None:
         return each
     violations = tuple(

@@ -19,6 +19,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy import show
 from neuro_eqprop.energy.file import SCHEMA, read_energy
 from neuro_eqprop.energy.pareto import SLACK
+from neuro_eqprop.energy.validation import validate_profiles
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
@@ -380,6 +381,10 @@ def test_the_table_names_the_option_of_a_hint(
     printed = " ".join(capsys.readouterr().out.split())
     assert "use --bits 1" in printed
     assert "bits=1" not in printed
+    assert main([*words[:-1], "brainscales2"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.count("use --bits 6") == 2  # for inference and for learning
+    assert "bits=6" not in printed
     assert call(capsys, *words, "--bits", "1")["profiles"][0]["fits"] is True
 
 
@@ -549,3 +554,15 @@ def test_the_chip_of_the_readme_can_be_copied(tmp_path: Path) -> None:
     path = tmp_path / "my_chip.toml"
     path.write_text(re.sub(r"^   ", "", block.group(1), flags=re.MULTILINE))
     assert load_profile(str(path)).name == "my_chip"
+    blocks = re.findall(r"^```toml\n(schema.*?)```", text, re.DOTALL | re.MULTILINE)
+    cases = tmp_path / "my_cases.toml"
+    cases.write_text(blocks[0].replace('"my_chip.toml"', f'"{path}"'))
+    checked = validate_profiles(str(path), cases=[cases])
+    assert ([each.case.name for each in checked.checks], checked.failed) == (["my-chip"], [])
+
+
+def test_a_profile_that_is_a_file_is_named_by_its_path(
+    capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    assert main(["energy", str(run), "--profile", "my_chip"]) == 2
+    assert "named by its path, which ends in .toml" in capsys.readouterr().err

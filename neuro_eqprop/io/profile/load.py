@@ -171,7 +171,8 @@ def find(name: str) -> Path:
     if name.endswith(".toml"):
         return Path(name)
     if name not in profile_names():
-        raise UnknownNameError("profile", name, profile_names())
+        hint = "a file of your own is named by its path, which ends in .toml"
+        raise UnknownNameError("profile", name, profile_names(), hint)
     return profile_folder() / f"{name}.toml"
 
 

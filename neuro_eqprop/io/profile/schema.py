@@ -66,7 +66,7 @@ def unit_factor(table: Table, dimension: str) -> float:
     units = DIMENSIONS[dimension]
     if unit not in units:
         closest = ", ".join(closest_first(unit, units))
-        table.fail(f"unit {unit!r} has another dimension; known here: {closest}")
+        table.fail(f"unit {unit!r} is unknown or has another dimension; known here: {closest}")
     return units[unit]
 
 

@@ -121,7 +121,7 @@ BROKEN = [
         "a cost must be above zero",
     ),
     ('unit = "pJ"', 'unit = "pj"', "known here: pJ"),
-    ('unit = "pJ"', 'unit = "W"', "unit 'W' has another dimension"),
+    ('unit = "pJ"', 'unit = "W"', "unit 'W' is unknown or has another dimension; known here: "),
     ('unit = "pJ", ', "", "unit is missing"),
     ('basis = "measured"', 'basis = "measured!"', "known: measured"),
     ('kind = "marginal"', 'kind = "all_in"', "energy.synop_all_in"),
