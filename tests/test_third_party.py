@@ -1,4 +1,4 @@
-"""A third-party package adds a model, an update rule and a data set by entry points."""
+"""A third-party package adds a model, a rule, a code, a backend and a data set by entry points."""
 
 from __future__ import annotations
 
@@ -69,6 +69,27 @@ def test_a_model_a_rule_and_a_data_set_of_a_plug_in_train(site: Path, tmp_path: 
     assert (study["rule"]["name"], study["rule"]["factor"]) == ("scaled", 0.5)
     evaluated = command(site, "evaluate", str(out), "--samples", "4", "--json")
     assert evaluated.returncode == 0
+
+
+def test_a_code_and_a_backend_of_a_plug_in_run(site: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "run")
+    assert command(site, "train", "--hidden", "8", "--epochs", "1", "--out", out).returncode == 0
+    done = command(
+        site, "evaluate", out, "--on", "tiny", "--code", "slow", "--samples", "4", "--json"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    outcome = json.loads(done.stdout)
+    assert (outcome["on"], outcome["code"], outcome["steps"]) == ("tiny", "slow", 256)
+    checked = "import neuro_eqprop as ne; print(ne.check_backend('tiny', networks=1).backend)"
+    path = os.pathsep.join([str(site), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", checked],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert (done.returncode, done.stdout) == (0, "tiny\n"), done.stderr
 
 
 def test_the_help_and_the_lists_name_what_a_plug_in_adds(site: Path) -> None:

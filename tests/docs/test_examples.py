@@ -63,7 +63,7 @@ def test_every_module_and_name_that_a_page_mentions_exists(page: Path) -> None:
         module = import_module(line[0])
         for each in line[1].split(","):
             assert hasattr(module, each.strip()), f"{line[0]}.{each.strip()}"
-    for path in re.findall(r"(?<![/\w])(?:neuro_eqprop|tests|sims)/[\w/]+(?:\.py)?", text):
+    for path in re.findall(r"(?<![/\w])(?:neuro_eqprop|tests|sims)/[\w/]+(?:\.(?:py|toml))?", text):
         assert (ROOT / path).exists(), path
 
 
