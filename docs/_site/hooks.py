@@ -13,6 +13,12 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
 PROFILES = ROOT / "hardware_profiles" / "README.md"
+SOURCES = {
+    "how-to/add-a-chip.md": "hardware_profiles/README.md",
+    "reference/api.md": "neuro_eqprop/__init__.py",
+    "reference/command-line.md": "neuro_eqprop/cli/reference_page.py",
+}
+"""What to edit to change a page that is not made from a file of the same name."""
 
 GROUPS = {
     "Data": ("load_data", "Dataset", "Split"),
@@ -36,9 +42,10 @@ GROUPS = {
 INTRODUCTION = """\
 # Python API
 
-`import neuro_eqprop as ne`; `dir(ne)` lists these names. Everything else in the package may change
-between versions. Names, paths and objects are accepted wherever a person would type one: a data
-set by its name or as a `Dataset`, a run by its folder or as a `Run`.
+The public functions and classes, each with its parameters, their units, what it returns and an
+example. `import neuro_eqprop as ne`; `dir(ne)` lists these names. Everything else in the package
+may change between versions. Names, paths and objects are accepted wherever a person would type
+one: a data set by its name or as a `Dataset`, a run by its folder or as a `Run`.
 """
 
 
@@ -109,6 +116,6 @@ def on_config(config: Any) -> Any:  # noqa: ANN401
 def on_page_context(context: Any, *, page: Any, config: Any, **_: Any) -> Any:  # noqa: ANN401
     """Link a page to its source; in a clone without a remote, to the file on this disk."""
     base = f"{config.repo_url}/edit/main" if config.repo_url else ROOT.as_uri()
-    source = "" if page.file.src_uri == "how-to/add-a-chip.md" else f"docs/{page.file.src_uri}"
-    page.edit_url = f"{base}/{source or PROFILES.relative_to(ROOT)}"
+    path = page.file.src_uri
+    page.edit_url = f"{base}/{SOURCES.get(path, f'docs/{path}')}"
     return context

@@ -91,6 +91,7 @@ def text(found: Sequence[ClaimResult], drawn: set[str], *, figures: str, command
     lines = [
         "# The claims of the research notes",
         "",
+        "Which claims of the research notes hold, with the measurements that decide each.",
         f"Made by `{command}`; do not edit. {len(found)} claims: {summary}.",
         f"They use {len(spent)} cells, {sum(spent.values()) / 60:.0f} minutes of CPU time.",
         "A claim is confirmed or refuted only if the whole 95 % interval lies on one side of",

@@ -166,8 +166,9 @@ def rows(found: Found) -> list[str]:
 def page(found: Found, whole: Spent, rounds: int) -> str:
     alone = found["emulator", 1].processor / found["emulator", 256].processor
     reached = "reached" if whole.processor <= 1 else "NOT reached"
-    return f"""# Speed
+    return f"""# Speed of the emulator
 
+How many times faster the emulator is than the other simulators.
 Made by `.venv/bin/python sims/bench/emulator.py --rounds {rounds}`; do not edit. Ratios within one
 run, medians over its rounds, one thread each, the same network and work for every simulator: the
 size and activity of 784-256-10 on MNIST with input as a current (spikes of a neuron in

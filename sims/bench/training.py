@@ -91,7 +91,7 @@ HEAD = [
     "says so) and the same Adam, measured alternately on one thread: the median of the ratios of",
     f"{ROUNDS} rounds, and their interquartile range. Cosine: of the update of 256 samples with",
     "minus the true gradient of the settled network, at the end of the whole training of seed 0",
-    "(models-numbers.md has the accuracies of these trainings).",
+    "([every model, measured](models-numbers.md) has the accuracies of these trainings).",
     "A cosine refers to the network's own equilibrium, so another feedback g is another network.",
     "With g = 0.00002 each phase has one step and takes the products of backprop (the limit of",
     "weak feedback). Such networks run as spikes, but to learn in spikes they need a larger g.",

@@ -269,7 +269,8 @@ def measure(run: Run, samples: int) -> Row:
 
 PAGE = """# Learning inside Lava
 
-Written by `.venv/bin/python sims/learn/lava.py --samples {samples}`; do not edit.
+How well a network learns inside Lava, whether its weights equal those of the other simulators, and
+how fast it is. Written by `.venv/bin/python sims/learn/lava.py --samples {samples}`; do not edit.
 
 A network 64-32-3 with plastic biases learns digits 0, 1 and 2 from {samples} images, each shown
 once, inside one run of Lava 0.10.0: phases, traces, tags and weights. Batch 1, centered nudging,

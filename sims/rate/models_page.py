@@ -13,7 +13,7 @@ Measured = dict[str, Any]
 
 def page(known: dict[str, list[Measured]], cosines: Measured | None) -> str:
     """All groups, then gradients, then what was not reached."""
-    lines = ["# Numbers of the models", "", *HEAD, ""]
+    lines = ["# Every model, measured", "", *HEAD, ""]
     for group, words in GROUPS.items():
         lines += [f"## {words[0]}", "", *words[1:], *table(group, known), ""]
     lines += ["## Gradients", "", *gradients(cosines), ""]

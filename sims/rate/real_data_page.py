@@ -15,6 +15,7 @@ from typing import Any
 MEASURED = Path(__file__).parent / "measured" / "real_data.json"
 HEAD = """# CIFAR-10 and SST-2
 
+Accuracy of EqProp and of its baselines on photographs and on film reviews.
 This page is generated: `python sims/rate/real_data_page.py > docs/results/real-data.md`, from the
 results of `sims/rate/cifar.py` and `sims/rate/sst2.py`. One thread; CPU seconds contain the
 evaluation after each epoch and were measured on a busy machine.

@@ -95,7 +95,7 @@ def main() -> None:
 def page(rates: list[str], spikes: list[str]) -> str:
     return "\n".join(
         [
-            "# Numbers",
+            "# Accuracies of rates and spikes",
             "",
             "Test accuracy of rate networks on the digits and MNIST, and of the same networks as",
             "spikes. Made by `.venv/bin/python sims/rate/tables.py`; do not edit. Accuracies",

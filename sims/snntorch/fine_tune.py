@@ -75,6 +75,7 @@ def page(rows: list[str]) -> str:
     """The page."""
     return f"""# Fine-tuning with 8-bit weights
 
+What one epoch of surrogate gradients adds to a network trained by equilibrium propagation.
 Written by `python sims/snntorch/fine_tune.py`. A digits network 64-128-10, trained for {EPOCHS}
 epochs by equilibrium propagation, becomes a torch module (`to_snntorch`) with weights of {BITS}
 bits and is trained for one more epoch through time with a surrogate gradient (Adam, learning rate

@@ -86,6 +86,7 @@ def page(rows: list[Row], networks: int, steps: int) -> str:
         [
             "# Agreement of the simulators",
             "",
+            "Whether every simulator computes the spikes of the reference, on random networks.",
             f"Made by `.venv/bin/python sims/spikes/agreement.py --networks {networks} "
             f"--steps {steps}`; do not edit.",
             "",

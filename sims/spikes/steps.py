@@ -110,6 +110,7 @@ def page(found: dict[Code, list[Result]]) -> str:
         [
             "# The error of each code against the number of steps",
             "",
+            "How many steps a spike code needs for a given error, and how many spikes that takes.",
             "Made by `.venv/bin/python sims/spikes/steps.py`; do not edit. The first "
             f"{SAMPLES} test images of",
             "MNIST on a 784-256-10 network of hard sigmoids; `paired` on the 360 digits with hard",

@@ -98,7 +98,8 @@ def page(columns: dict[str, dict[str, Any]], size: int) -> str:
     lines = [
         "# The wheel in a clean environment",
         "",
-        "Made by `make wheel-test`; do not edit.",
+        "Whether the package installs and runs on newer Pythons, from its wheel alone. Made by "
+        "`make wheel-test`; do not edit.",
         "",
         f"The wheel has {size / 1e6:.1f} MB. Lava runs in a side environment of Python {lava}. "
         "Each evaluation is of the first 20 test images of the digits, with graded spikes: "

@@ -87,3 +87,15 @@ def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
         and not (page.parent / link).exists()
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_says_first_what_it_is_for(page: Path) -> None:
+    title, _, text = page.read_text().partition("\n\n")
+    if title.startswith("--8<--"):
+        pytest.skip("the page of another folder, tested there")
+    assert re.fullmatch(r"# \S.*", title)
+    first = text.partition("\n\n")[0]
+    assert re.match(r"[A-Z`*\[]", first), f"it opens with {first[:40]!r}"
+    assert not re.match(r"(?:Made|Written|This page is generated) ?(?:by|:)", first), first[:40]
+    assert "." in first
