@@ -27,7 +27,7 @@ COMMANDS = {
     "nir": "what other frameworks make of a NIR file",
     "simulate": "run samples and record traces",
     "compare": "rates against spikes: two traces side by side",
-    "energy": "joules per inference on hardware profiles",
+    "energy": "joules per inference and per training sample on each chip",
     "profiles": "the chips: limits, costs and their sources",
     "traces": "show, follow and export a trace file",
     "report": "one self-contained page from a run",
@@ -63,6 +63,11 @@ def parser(argv: list[str]) -> Parser:
     """Return the parser, with the options of only the command in `argv`."""
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)
     top = build_parser(() if chosen is None else (chosen,))
+    if chosen is None:
+        top.check_flags(argv)
+    elif chosen in COMMANDS and argv[0].startswith("--") and argv[0] not in top.flags:
+        sentence = f"options follow the command, as in `neuro-eqprop {chosen} {argv[0]}`"
+        top.exit(2, f"neuro-eqprop: {sentence}\n")
     if chosen is not None and chosen not in COMMANDS:
         meant = suggestion(chosen, COMMANDS) or ";"
         top.exit(

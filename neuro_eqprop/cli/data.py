@@ -18,7 +18,8 @@ def options(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     every = verbs.add_parser("list", help="every data set, its content and its folder")
     get = verbs.add_parser("get", help="download the files of a data set")
-    offer(get.add_argument("name", metavar="NAME", help="a data set"), DATASETS)
+    names = ", ".join(DATASETS)
+    offer(get.add_argument("name", metavar="NAME", help=f"a data set: {names}"), DATASETS)
     get.add_argument(
         "--to",
         type=Path,
@@ -27,7 +28,7 @@ def options(parser: ArgumentParser) -> None:
     )
     check = verbs.add_parser("check", help="read a data set and verify its files")
     action = check.add_argument(
-        "name", metavar="NAME|FILE.npz", help="a data set, or your own file"
+        "name", metavar="NAME|FILE.npz", help=f"your own file, or a data set: {names}"
     )
     offer(action, DATASETS)
     for verb in (every, get, check):

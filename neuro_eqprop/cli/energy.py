@@ -125,7 +125,7 @@ def options(parser: ArgumentParser) -> None:
     )
     mapping = "what the cores are chosen for (least-energy: fewest joules a sample)"
     add("--mapping", choices=MAPPINGS, default=MAPPINGS[0], help=mapping)
-    cores = "number of cores to use, spread evenly in time (default: that of --mapping)"
+    cores = "number of cores to use; slow layers get more of them (default: that of --mapping)"
     add("--cores", type=positive_int, help=cores)
     engineering_options(parser)
     add(

@@ -46,7 +46,8 @@ def source_options(parser: ArgumentParser) -> None:
     from neuro_eqprop.data import DATASETS
 
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or NET.nir")
-    meaning = "with NET.nir: a data set (see `data list`) or an .npz file (default: that of RUN)"
+    names = ", ".join(DATASETS)
+    meaning = f"with NET.nir: an .npz file, or a data set by name: {names} (default: that of RUN)"
     offer(parser.add_argument("--dataset", metavar="NAME", help=meaning), DATASETS)
 
 

@@ -12,7 +12,12 @@ from neuro_eqprop.executors import EXECUTORS, make_executor
 if TYPE_CHECKING:
     from neuro_eqprop.experiments.workers import Shared
 
-TLS = ("tls_ca", "tls_cert", "tls_key")
+TLS = {
+    "tls_ca": "certificate of the authority",
+    "tls_cert": "your certificate",
+    "tls_key": "its private key",
+}
+"""Options of TLS and their meaning."""
 
 
 def executor_options(parser: ArgumentParser) -> None:
@@ -25,7 +30,7 @@ def executor_options(parser: ArgumentParser) -> None:
         metavar="ADDRESS",
         help="with dask: its address, as tcp://127.0.0.1:8786 (no default)",
     )
-    for name, meaning in zip(TLS, ("authority", "certificate", "key"), strict=True):
+    for name, meaning in TLS.items():
         add(
             f"--{name.replace('_', '-')}",
             type=Path,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from neuro_eqprop.cli.progress import Advance
 
 STUDY_HELP = {
-    "dataset": "name of a data set, see `data list`, or an .npz file",
+    "dataset": "an .npz file, or a data set by name",
     "model": "layered, or looped without a bound",
     "hidden": "units of each hidden layer, separated by commas",
     "activation": f"of hidden layers: {', '.join(HIDDEN)}; code rate needs hard_sigmoid",
@@ -77,9 +77,14 @@ def options(parser: ArgumentParser) -> None:
     )
     add("--out", type=Path, required=True, metavar="RUN", help="run folder to write")
     usual = flat_settings(*learning_settings({}))
-    lists = {"on": ", ".join(learner_names()), "code": " or ".join(learning_codes())}
+    lists = {
+        "dataset": ", ".join(names_of("dataset")),
+        "on": ", ".join(learner_names()),
+        "code": " or ".join(learning_codes()),
+    }
     for key, text in STUDY_HELP.items():
-        described = f"{text} (default {shown(usual[key])})"
+        names = f": {lists[key]}" if key in lists else ""
+        described = f"{text}{names} (default {shown(usual[key])})"
         offer(add(flag(key), metavar=metavar(key), help=described), names_of(key))
     steps = ", ".join(
         f"{policy.steps} for {name}"

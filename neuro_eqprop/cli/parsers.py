@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import re
-from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentError,
+    ArgumentParser,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -93,6 +100,13 @@ class Parser(ArgumentParser):
             name = argument.partition("=")[0]
             if name.startswith("--") and not any(flag.startswith(name) for flag in self.flags):
                 self.error(f"unknown option {name}{suggestion(name, self.flags)}")
+
+    def _check_value(self, action: Action, value: object) -> None:
+        """Refuse a value that is none of the choices, with those and a suggestion."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(each) for each in action.choices]
+            reason = f"{value!r} is none of {', '.join(known)}{suggestion(str(value), known)}"
+            raise ArgumentError(action, reason)
 
     def error(self, message: str) -> NoReturn:
         """Exit with code 2 and one sentence."""

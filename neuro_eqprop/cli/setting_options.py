@@ -58,7 +58,8 @@ def setting_help(key: str) -> str:
         names = f"{', '.join(rules)}; baselines: {', '.join(baselines)}"
         return f"update rule: {names} (default {defaults(key)})"
     stated = facts(field_of(key))
-    names = f": {', '.join(stated.choices)}" if stated.choices else ""
+    choices = tuple(DATASETS) if key == "dataset" else stated.choices
+    names = f": {', '.join(choices)}" if choices else ""
     return f"{stated.help}{names} (default {defaults(key)})"
 
 

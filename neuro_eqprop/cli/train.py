@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -181,10 +182,25 @@ def show(outcome: Json, console: Console) -> None:
     if outcome["settled"] < 1.0:
         rows["unsettled"] = f"{percent(1 - outcome['settled'])} of test samples did not settle"
     if outcome["warning"]:
-        rows["warning"] = outcome["warning"]
+        rows["warning"] = in_options(outcome["warning"])
     if outcome["note"]:
         rows["data"] = outcome["note"]
     print_facts(rows, console)
+
+
+def in_options(sentence: str) -> str:
+    """Replace settings by options: learning_rate becomes --learning-rate, others get --set."""
+    from neuro_eqprop.experiments.config import Study
+
+    known = Study().flat()
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"] or ""
+        if name not in known:
+            return found[0]
+        return f"--{name.replace('_', '-')}" if name in TYPES else f"--set {name}{value}"
+
+    return re.sub(r"\b(?P<name>[a-z]+_[a-z]+|[a-z]+(?==))(?P<value>=\w+)?", option, sentence)
 
 
 def next_step(outcome: Json) -> str:

@@ -75,7 +75,7 @@ class Study:
     `make_study` and `adapt` take settings by their flat names, without the name of the table.
     """
 
-    dataset: str = setting("digits", "name of a data set, or an .npz file")
+    dataset: str = setting("digits", "an .npz file, or a data set by name")
     seed: int = setting(
         0, "random seed of parameters, batches and augmentation", least=0, most=2**63 - 1
     )

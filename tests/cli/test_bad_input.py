@@ -539,6 +539,8 @@ def test_weights_that_explode_without_diverging_are_warned_of(tmp_path: Path) ->
     assert left == 0
     assert "the weights have grown too large" in json.loads(printed)["warning"]
     assert "smaller learning_rate" in json.loads(printed)["warning"]
+    left, printed, _ = call("train", "--out", str(tmp_path / "again"), *words[:-1])
+    assert "use a smaller --learning-rate, or a bound" in " ".join(printed.split())
 
 
 def test_a_misspelled_command_gets_the_closest_command() -> None:
