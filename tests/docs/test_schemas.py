@@ -98,5 +98,9 @@ def test_broken_files_do_not(run: Path) -> None:
     loihi = tomllib.loads((profile_folder() / "loihi1.toml").read_text())
     loihi["energy"]["synop"].pop("src")
     assert errors("profile", loihi)
+    mine: dict[str, Any] = {"schema": "neuro_eqprop.profile/1", "name": "mine"}
+    mine["energy"] = {"synop": {"value": 30, "unit": "pJ"}}
+    assert errors("profile", mine | {"title": "mine"})
+    assert errors("profile", mine | {"extends": "loihi1"}) == []
     described = json.loads(call("traces", "show", str(run / "traces.h5"), "--json"))
     assert errors("trace", described | {"phases": []})
