@@ -16,6 +16,11 @@ from neuro_eqprop import __version__
 from neuro_eqprop.cli import COMMANDS, build_parser
 from neuro_eqprop.cli.completion import actions
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -69,6 +74,17 @@ def test_a_page_names_the_version_and_links_to_its_source(site: Path) -> None:
     text = (site / "explanation" / "spikes.html").read_text(encoding="utf-8")
     assert f"neuro_eqprop {__version__}" in text
     assert "/docs/explanation/spikes.md" in text
+
+
+def test_the_page_for_contributors_has_the_layers_that_the_imports_keep() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = [
+        [name for name in layer.split(" | ") if not name.startswith("_")]
+        for layer in contract["contracts"][0]["layers"]
+    ]
+    page = (ROOT / "docs" / "contributing.md").read_text()
+    rows = re.findall(r"^\| (`.+?`) \|", page.partition("## How to add")[0], re.MULTILINE)
+    assert [re.findall(r"`(\w+)`", row) for row in rows] == layers
 
 
 def test_the_search_finds_a_page_by_its_text(site: Path) -> None:
