@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from neuro_eqprop.cli import parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -87,6 +91,21 @@ def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
         and not (page.parent / link).exists()
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_of_a_page_have_options_that_exist(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = page.read_text()
+    lines = re.findall(r"^ *(?:\.venv/bin/)?neuro-eqprop (\w.+)$", text, re.MULTILINE)
+    for line in {*lines, *re.findall(r"`(?:\.venv/bin/)?neuro-eqprop (\w+ [^`\n]+)`", text)}:
+        words = shlex.split(line.partition("`")[0], comments=True)
+        missing = words[0] in ("train", "learn", "sweep") and "--out" not in words
+        words += ["--out", "RUN"] if missing else []
+        with suppress(SystemExit):
+            parser(words).parse_args(words)
+        assert capsys.readouterr().err == "", line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
