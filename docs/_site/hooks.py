@@ -106,6 +106,15 @@ def on_page_markdown(markdown: str, **_: Any) -> str:  # noqa: ANN401
     return markdown.replace(f'--8<-- "{PROFILES.relative_to(ROOT)}"', text)
 
 
+def on_page_content(html: str, *, page: Any, **_: Any) -> str:  # noqa: ANN401
+    """Lead the links of a notebook to pages, not to their sources, and offer the notebook."""
+    path = Path(page.file.src_uri)
+    if path.suffix != ".ipynb":
+        return html
+    linked = re.sub(r'href="([^":]+)\.(?:md|ipynb)(#[^"]*)?"', r'href="\1.html\2"', html)
+    return f'{linked}\n<p><a href="{path.name}" download>Download this notebook</a></p>\n'
+
+
 def on_config(config: Any) -> Any:  # noqa: ANN401
     """Name the version in the title and the repository in the header."""
     config.site_name = f"neuro_eqprop {version()}"

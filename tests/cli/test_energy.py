@@ -552,7 +552,7 @@ def test_the_chip_of_the_readme_can_be_copied(tmp_path: Path) -> None:
     block = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert block is not None
     path = tmp_path / "my_chip.toml"
-    path.write_text(re.sub(r"^   ", "", block.group(1), flags=re.MULTILINE))
+    path.write_text(re.sub(r"^    ", "", block.group(1), flags=re.MULTILINE))
     assert load_profile(str(path)).name == "my_chip"
     blocks = re.findall(r"^```toml\n(schema.*?)```", text, re.DOTALL | re.MULTILINE)
     cases = tmp_path / "my_cases.toml"

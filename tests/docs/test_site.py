@@ -8,6 +8,7 @@ import sys
 from argparse import ArgumentParser
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -90,6 +91,17 @@ def test_the_page_for_contributors_has_the_layers_that_the_imports_keep() -> Non
 def test_the_search_finds_a_page_by_its_text(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     assert "sigma-delta" in index
+
+
+def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
+    texts = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
+    for page, text in texts.items():
+        for link in re.findall(r'(?:src|href)="(?![a-z]+:)([^"]+)"', text):
+            path, _, place = unquote(link).partition("#")
+            target = (page.parent / path).resolve() if path else page
+            target = site / path[1:] if path.startswith("/") else target
+            assert target.exists(), f"{page.name}: {link}"
+            assert place == "" or f'id="{place}"' in texts[target], link
 
 
 def test_no_page_loads_anything_from_another_server(site: Path) -> None:
