@@ -72,8 +72,8 @@ def table(parser: Parser) -> Iterator[str]:
 
 
 def invocation(action: Action, formatter: HelpFormatter) -> str:
-    """Format an option with the placeholder of its value."""
-    return f"`{formatter._format_action_invocation(action)}`".replace("|", "\\|")
+    """Format an option with the placeholder of its value; in code, a bar ends no cell."""
+    return f"`{formatter._format_action_invocation(action)}`"
 
 
 def meaning(action: Action, formatter: HelpFormatter) -> str:

@@ -55,6 +55,7 @@ def test_the_reference_has_every_public_name_with_its_docstring(site: Path) -> N
 
 def test_the_reference_has_every_command_and_option(site: Path) -> None:
     text = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
+    assert "<code>--samples N|all</code>" in text
     for name in COMMANDS:
         assert f'id="{name}"' in text
         flags = {flag for action in actions(subparser(name)) for flag in action.option_strings}
