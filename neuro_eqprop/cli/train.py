@@ -73,7 +73,7 @@ def options(parser: ArgumentParser) -> None:
     add_settings(parser, TYPES)
     every = (
         "any other setting, such as free_steps=20 or model.kernel=3; repeatable; "
-        "docs/reference/settings.md lists them"
+        "the page Settings of the documentation lists them"
     )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=every)
     threads = "threads of torch; results may depend on it in the last digits (default 1)"

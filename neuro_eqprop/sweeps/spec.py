@@ -211,7 +211,7 @@ def read_file(path: Path) -> Table:
             raise FileFormatError(
                 f"{error}; a sweep file has a table [axes] with lists of values, such as "
                 "seed = [0, 1, 2], and [settings] of every training: `neuro-eqprop sweep --help` "
-                "shows one, docs/how-to/sweep.md explains it"
+                "shows one"
             ) from None
         raise
 
