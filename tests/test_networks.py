@@ -27,8 +27,8 @@ def test_layers_take_names_as_well_as_objects() -> None:
     assert replace(layer, shape=(2, 3)).size == 6
     with pytest.raises(ValueError, match="unknown activation 'rleu'; known: relu"):
         Layer("hidden", 5, "rleu")
-    with pytest.raises(ValueError, match="unknown role of a layer 'inpt'; known: input"):
-        Layer("hidden", 5, "relu", "inpt")
+    with pytest.raises(ValueError, match="unknown role of a layer 'inputt'; known: input"):
+        Layer("hidden", 5, "relu", "inputt")
     with pytest.raises(TypeError, match="activation of layer 'hidden' is None; give a name"):
         Layer("hidden", 5, None)  # type: ignore[arg-type]
 
