@@ -60,6 +60,7 @@ def options(parser: ArgumentParser) -> None:
     from neuro_eqprop.backends.registry import learner_names
     from neuro_eqprop.cli.setting_options import metavar, names_of, placeholder, shown
     from neuro_eqprop.experiments.on_chip_config import (
+        DEEP_FEEDBACK,
         OnChipConfig,
         flat_settings,
         learning_settings,
@@ -84,7 +85,8 @@ def options(parser: ArgumentParser) -> None:
     }
     for key, text in STUDY_HELP.items():
         names = f": {lists[key]}" if key in lists else ""
-        described = f"{text}{names} (default {shown(usual[key])})"
+        deep = f"; {DEEP_FEEDBACK:g} for several hidden layers" if key == "feedback" else ""
+        described = f"{text}{names} (default {shown(usual[key])}{deep})"
         offer(add(flag(key), metavar=metavar(key), help=described), names_of(key))
     steps = ", ".join(
         f"{policy.steps} for {name}"
@@ -94,7 +96,8 @@ def options(parser: ArgumentParser) -> None:
     add(
         "--steps",
         metavar="N",
-        help=f"steps of a nudged phase; sets free, settle, window (default {steps})",
+        help="steps of a nudged phase; sets free, settle, window "
+        f"(default {steps}; twice as many for each further hidden layer)",
     )
     for key, field in settings_of(OnChipConfig).items():
         text = f"{facts(field).help}{f': {lists[key]}' if key in lists else ''}"

@@ -14,6 +14,7 @@ from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import adapt
 from neuro_eqprop.experiments.on_chip_config import (
     DEFAULTS,
+    default_steps,
     make_config,
     read,
     was_learned_on_chip,
@@ -61,7 +62,8 @@ def run_plasticity(
         samples = config.samples or samples
     else:
         study = adapt(study, {"batch": DEFAULTS["batch"]})
-        config = make_config({"code": code.name, "limit": limit}, steps)
+        given = {"code": code.name, "limit": limit}
+        config = make_config(given, default_steps(study, given) if steps is None else steps)
     return config.plasticity(study), samples * study.training.epochs
 
 

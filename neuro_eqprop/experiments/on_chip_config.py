@@ -18,7 +18,7 @@ from neuro_eqprop.settings import change, check, convert, setting
 from neuro_eqprop.spiking.codes import CODES, Code, Coding, find_code, learning_codes
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig
 from neuro_eqprop.spiking.nonidealities import Nonidealities
-from neuro_eqprop.spiking.phases import PhaseLengths, is_centered
+from neuro_eqprop.spiking.phases import PhaseLengths, PhasePolicy, is_centered
 from neuro_eqprop.spiking.plasticity import (
     Arithmetic,
     IntegerArithmetic,
@@ -39,6 +39,8 @@ CONTINUOUS = "brian2-biology"
 EPOCHS = 10
 DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
 """Defaults of `learn` that differ from those of `train`."""
+DEEP_FEEDBACK = 0.3
+"""Default feedback of several hidden layers in floating point; with 1 they hardly learn."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,8 @@ def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
     """Make a study and the settings of [learn] from flat settings, with the defaults of `learn`.
 
     `steps`, the length of a nudged phase, sets the defaults of free, settle and window. Settings
-    that are None have their default.
+    that are None have their default. Several hidden layers have a feedback of `DEEP_FEEDBACK` by
+    default, and more steps (`default_steps`).
     """
     given = {key: value for key, value in given.items() if value is not None}
     own = {f.name: given.pop(f.name) for f in fields(OnChipConfig) if f.name in given}
@@ -180,7 +183,10 @@ def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
     try:
         steps = None if steps is None else convert("steps", steps, 0)
         study = study_config.adapt(Study(), {**DEFAULTS, **given})
-        return study, make_config(own, steps)
+        config = make_config(own, default_steps(study, own) if steps is None else steps)
+        if hidden_layers(study) > 1 and not config.fixed_point:
+            study = study_config.adapt(study, {"feedback": DEEP_FEEDBACK, **given})
+        return study, config
     except UnknownNameError as error:
         if error.kind != "setting":
             raise
@@ -190,6 +196,20 @@ def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
         raise SettingsError(str(error)) from error
 
 
+def hidden_layers(study: Study) -> int:
+    """Return the number of hidden layers between which a network has feedback."""
+    return len(study.get("hidden")) if study.get("feedback", None) is not None else 1
+
+
+def default_steps(study: Study, own: Mapping[str, Any]) -> int:
+    """Return the default length of a nudged phase: that of the code, twice for each further layer.
+
+    `own` are settings of [learn].
+    """
+    steps = phase_policy(own.get("code", OnChipConfig.code)).steps
+    return int(steps * 2 ** (hidden_layers(study) - 1))
+
+
 def flat_settings(study: Study, config: OnChipConfig) -> dict[str, Any]:
     """Return all settings by name, as `learning_settings` takes them."""
     return study.flat() | asdict(config)
@@ -197,9 +217,14 @@ def flat_settings(study: Study, config: OnChipConfig) -> dict[str, Any]:
 
 def phase_steps(code: str, steps: int | None = None) -> dict[str, int]:
     """Return free, settle and window of a code whose nudged phases have `steps` steps."""
+    return asdict(phase_policy(code).lengths(steps))
+
+
+def phase_policy(code: str) -> PhasePolicy:
+    """Return how a code divides the phases; that of code rate for one that cannot learn."""
     policy = find_code(code).learning or Code.RATE.learning
     assert policy is not None
-    return asdict(policy.lengths(steps))
+    return policy
 
 
 def write(study: Study, config: OnChipConfig) -> str:

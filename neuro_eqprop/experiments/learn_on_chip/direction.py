@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.state import LearningState, rate_parameters
 from neuro_eqprop.experiments.learn_on_chip.task import Task
+from neuro_eqprop.experiments.on_chip_config import DEEP_FEEDBACK, hidden_layers
 from neuro_eqprop.experiments.rate_baseline import Direction, directions
 from neuro_eqprop.spiking.plasticity import with_weights
 
@@ -53,10 +54,14 @@ def direction_warnings(task: Task, found: Mapping[str, Direction]) -> list[str]:
             f"one-sided nudging compares windows while traces of tau {rule.tau:g} still rise; "
             f"let the free phase settle {4 * rule.tau:g} steps, or use nudging centered"
         )
-    hidden, feedback = task.study.get("hidden") or (), task.study.get("feedback", 1.0)
-    if not task.on_rates and len(hidden) > 1 and feedback > FEEDBACK_MOST:
+    hidden, feedback = hidden_layers(task.study), task.study.get("feedback", 1.0)
+    if not task.on_rates and hidden > 1 and feedback > FEEDBACK_MOST:
+        cure = (
+            "in fixed point there is no other, so use floating point or one hidden layer"
+            if task.config.fixed_point
+            else f"use feedback={DEEP_FEEDBACK:g}"
+        )
         warnings.append(
-            f"{len(hidden)} hidden layers hardly learn with a feedback of {feedback:g}; use "
-            f"feedback=0.3 and steps=32"
+            f"{hidden} hidden layers hardly learn with a feedback of {feedback:g}; {cure}"
         )
     return warnings

@@ -25,7 +25,11 @@ from neuro_eqprop.experiments.learn_on_chip import (
     learning_result,
 )
 from neuro_eqprop.experiments.learning_cost import run_plasticity
-from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
+from neuro_eqprop.experiments.on_chip_config import (
+    DEEP_FEEDBACK,
+    learning_settings,
+    was_learned_on_chip,
+)
 from neuro_eqprop.experiments.run_folder import STUDY, open_run
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.model import Model
@@ -154,15 +158,29 @@ def test_an_update_far_from_the_gradient_gives_a_python_warning() -> None:
         assert learn_on_chip("layered", "digits", **SMALL).warnings == ()
 
 
-def test_two_hidden_layers_with_full_feedback_give_a_warning() -> None:
-    two = SMALL | {"hidden": (8, 8), "epochs": 1}
-    with pytest.warns(OnChipWarning):
-        failing = learn_on_chip("layered", "digits", **two)
-    assert "2 hidden layers hardly learn with a feedback of 1" in failing.warnings[-1]
+def test_two_hidden_layers_learn_by_default_and_full_feedback_gives_a_warning() -> None:
+    two: dict[str, Any] = {"hidden": (32, 32), "epochs": 3}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OnChipWarning)
-        cured = learn_on_chip("layered", "digits", feedback=0.3, steps=32, **two)
-    assert not any("hidden layers" in each for each in cured.warnings)
+        model = learn_on_chip("layered", "digits", **two)
+    assert model.history[-1]["test_accuracy"] > 0.9
+    assert not any("hidden layers" in each for each in model.warnings)
+    few = two | {"epochs": 1, "samples": 50}
+    for given, cure in (({"feedback": 1.0}, "use feedback=0.3"), ({"bits": 8}, "use floating")):
+        with pytest.warns(OnChipWarning):
+            failing = learn_on_chip("layered", "digits", **few | given)
+        assert "2 hidden layers hardly learn with a feedback of 1" in failing.warnings[-1]
+        assert cure in failing.warnings[-1]
+
+
+def test_defaults_depend_on_the_hidden_layers() -> None:
+    _, one = learning_settings({"hidden": (8,)})
+    study, two = learning_settings({"hidden": "8,8"})
+    assert study.get("feedback") == DEEP_FEEDBACK
+    assert two.settle + two.window == 2 * (one.settle + one.window)
+    study, given = learning_settings({"hidden": (8, 8), "model.feedback": 0.5, "steps": 20})
+    assert study.get("feedback") == 0.5
+    assert given.settle + given.window == 20
 
 
 @pytest.mark.parametrize(
