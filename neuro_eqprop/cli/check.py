@@ -45,7 +45,6 @@ def show(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "check",
-    "verify a run folder and repair what can be repaired",
     options,
     run,
     show,

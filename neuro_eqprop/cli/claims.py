@@ -100,7 +100,6 @@ def show(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "claims",
-    "test the claims of the research notes",
     options,
     run,
     show,

@@ -55,7 +55,6 @@ class Command:
     """
 
     name: str
-    summary: str
     options: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], Outcome]
     show: Callable[[Any, Console], None]

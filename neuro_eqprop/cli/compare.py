@@ -119,7 +119,6 @@ def value(row: Json, name: str) -> str:
 
 COMMAND = Command(
     "compare",
-    "agreement of rates and spikes in two traces",
     options,
     run,
     show,

@@ -50,7 +50,6 @@ def show(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "completion",
-    "a script for your shell",
     options,
     run,
     show,

@@ -102,7 +102,6 @@ def show_check(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "data",
-    "the data sets",
     options,
     run,
     show,

@@ -107,7 +107,6 @@ def show(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "demo",
-    "the whole chain on the embedded digits",
     options,
     run,
     show,

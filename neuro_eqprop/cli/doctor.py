@@ -42,7 +42,6 @@ def show(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "doctor",
-    "what is installed and works here",
     options,
     run,
     show,

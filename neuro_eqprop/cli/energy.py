@@ -266,7 +266,6 @@ def next_step(report: EnergyReport) -> str:
 
 COMMAND = Command(
     "energy",
-    "joules per inference and per training sample on each chip",
     options,
     run,
     show,

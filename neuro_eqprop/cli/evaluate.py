@@ -200,7 +200,6 @@ def next_step(outcome: Json) -> str | None:
 
 COMMAND = Command(
     "evaluate",
-    "accuracy on the test set",
     options,
     run,
     show,

@@ -286,7 +286,6 @@ def next_step(outcome: Json) -> str:
 
 COMMAND = Command(
     "learn",
-    "learn in a simulator, in spikes",
     options,
     run,
     show,

@@ -116,7 +116,6 @@ def show(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "nir",
-    "what other frameworks make of a NIR file",
     options,
     run,
     show,

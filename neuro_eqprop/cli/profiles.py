@@ -248,7 +248,6 @@ def show_cases(cases: Iterable[Json], console: Console) -> None:
 
 COMMAND = Command(
     "profiles",
-    "the chips: limits, costs and their sources",
     options,
     run,
     show,

@@ -35,7 +35,6 @@ def show(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "report",
-    "one self-contained page from a run",
     options,
     run,
     show,

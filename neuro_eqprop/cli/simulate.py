@@ -114,7 +114,6 @@ def next_step(outcome: Json) -> str:
 
 COMMAND = Command(
     "simulate",
-    "run samples and record traces",
     options,
     run,
     show,

@@ -107,7 +107,6 @@ def next_step(outcome: Json) -> str | None:
 
 COMMAND = Command(
     "sweep",
-    "many trainings with different settings",
     options,
     run,
     show,

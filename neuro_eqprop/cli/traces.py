@@ -269,7 +269,6 @@ def show_statistics(outcome: Json, tree: Tree) -> None:
 
 COMMAND = Command(
     "traces",
-    "inspect, follow and export trace files",
     options,
     run,
     show,

@@ -210,7 +210,6 @@ def next_step(outcome: Json) -> str:
 
 COMMAND = Command(
     "train",
-    "train a rate network",
     options,
     run,
     show,

@@ -92,7 +92,6 @@ def show(outcome: Json, console: Console) -> None:
 
 COMMAND = Command(
     "translate",
-    "a run as a NIR file, a Lava package or a netx file",
     options,
     run,
     show,
