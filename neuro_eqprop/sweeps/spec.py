@@ -211,7 +211,8 @@ def read_file(path: Path) -> Table:
             raise FileFormatError(
                 f"{error}; a sweep file has a table [axes] with lists of values, such as "
                 "seed = [0, 1, 2], and [settings] of every training: `neuro-eqprop sweep --help` "
-                "shows one"
+                "shows one, the page 'Run a sweep, here or on a cluster' of the documentation "
+                "explains it"
             ) from None
         raise
 
