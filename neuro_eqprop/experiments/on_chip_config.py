@@ -39,8 +39,11 @@ CONTINUOUS = "brian2-biology"
 EPOCHS = 10
 DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
 """Defaults of `learn` that differ from those of `train`."""
-DEEP_FEEDBACK = 0.3
-"""Default feedback of several hidden layers in floating point; with 1 they hardly learn."""
+DEEP_FEEDBACK = 0.25
+"""Default feedback of several hidden layers in floating point; with 1 they hardly learn.
+
+A power of two, since the learning rules of Lava can express no other scale of their updates.
+"""
 
 
 @dataclass(frozen=True)
