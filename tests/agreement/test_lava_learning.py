@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulat
 from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import load_digits, one_hot
+from neuro_eqprop.experiments.learn_on_chip import OnChipWarning, learn_on_chip
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import Schedule
@@ -120,6 +123,19 @@ def test_lava_learns_what_the_reference_does(name: str) -> None:
     assert reference.counts == lava.counts
     assert ("clipped" in name) == (lava.clipped > 0)
     assert np.ptp(lava.history[..., 2]) > 0
+
+
+def test_two_hidden_layers_learn_on_lava_with_default_settings() -> None:
+    few: dict[str, Any] = {"hidden": (6, 5), "samples": 3, "epochs": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OnChipWarning)
+        reference, lava = (
+            learn_on_chip("layered", "digits", on=on, **few) for on in ("reference", "lava")
+        )
+    start = initialise(reference.network, np.random.default_rng(0))
+    for name, value in reference.params.items():
+        np.testing.assert_allclose(value, lava.params[name], rtol=0, atol=1e-12)
+        assert np.abs(value - start[name]).max() > 1e-4
 
 
 @pytest.mark.slow
