@@ -18,7 +18,7 @@ SOURCES = {
     "reference/api.md": "neuro_eqprop/__init__.py",
     "reference/command-line.md": "neuro_eqprop/cli/reference_page.py",
 }
-"""What to edit to change a page that is not made from a file of the same name."""
+"""Source files of generated pages, for their edit links."""
 
 GROUPS = {
     "Data": ("load_data", "Dataset", "Split"),
