@@ -42,7 +42,8 @@ DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": EPO
 DEEP_FEEDBACK = 0.25
 """Default feedback of several hidden layers in floating point; with 1 they hardly learn.
 
-A power of two, since the learning rules of Lava can express no other scale of their updates.
+The learning rules of Lava scale updates by integers below 8 times powers of two; a feedback that is
+a power of two leads to such a scale.
 """
 
 
