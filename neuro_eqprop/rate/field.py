@@ -46,13 +46,9 @@ class Field:
 
     def nudged(self, target: Values, beta: complex) -> Field:
         """The same map with the output nudged towards `target` with strength `beta`."""
-        self.check_beta(beta)
+        if self.network.cost is Cost.SQUARED:
+            check_beta(beta)
         return replace(self, target=target, beta=beta)
-
-    def check_beta(self, beta: complex) -> None:
-        """Raise ValueError for a beta at which the nudged energy has no minimum."""
-        if self.network.cost is Cost.SQUARED and beta.real <= -1.0:
-            raise ValueError(f"beta {beta} makes the nudged energy unbounded; keep it above -1")
 
     def zero_state(self) -> State:
         """The state in which all rates are zero."""
@@ -129,6 +125,12 @@ class Field:
             )
             for name in states[0]
         }
+
+
+def check_beta(beta: complex) -> None:
+    """Raise ValueError for a beta at which the energy nudged by squared error has no minimum."""
+    if beta.real <= -1.0:
+        raise ValueError(f"beta {beta} makes the nudged energy unbounded; keep it above -1")
 
 
 def field(ops: Ops, network: Network, params: Mapping[str, Values], x: Values) -> Field:

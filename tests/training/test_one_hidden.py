@@ -130,7 +130,7 @@ def test_compiled_batches_give_the_update_of_the_rule(
     network = chain_of((14,), rate, output)
     params, batch = given(network, ops)
     free = field(ops, network, params, batch.x)
-    learned = update_one_hidden(free, batch, schedule)
+    learned = update_one_hidden(ops, network, params, batch, schedule)
     assert learned is not None
     phases = plainly(free, batch.target, schedule)
     states = {name: settled.state for name, settled in phases.items()}
@@ -147,7 +147,8 @@ def test_compiled_batches_give_the_update_of_the_rule(
     assert learned.loss == pytest.approx(0.5 * (error**2).sum() / 11)
     assert 0 < answers.sum() < 11
     assert learned.residual == pytest.approx(phases["free"].residual.max(), abs=1e-12)
-    unmeasured = update_one_hidden(free, replace(batch, measured=False), schedule)
+    quiet = replace(batch, measured=False)
+    unmeasured = update_one_hidden(ops, network, params, quiet, schedule)
     assert unmeasured is not None
     assert unmeasured.residual == 0.0
 
@@ -226,7 +227,7 @@ def test_compiled_sweeps_name_the_layer_that_diverged() -> None:
     assert all(settled.status is SolveStatus.NOT_FINITE for settled in found.values())
     assert not np.isfinite(found["free"].state["hidden"]).all()
     batch = Batch(np.ones((11, 9)), target, measured=True)
-    assert update_one_hidden(free, batch, SCHEDULES[0]) is None
+    assert update_one_hidden(free.ops, free.network, free.params, batch, SCHEDULES[0]) is None
 
 
 def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
@@ -234,6 +235,6 @@ def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
     free, target = problem(chain_of((14,)), ops)
     free.params["hidden->output"].requires_grad_()
     assert relax_one_hidden(free, target, SCHEDULES[0], measured=True) is None
-    batch = Batch(torch.ones(11, 9), target, measured=True)
-    assert update_one_hidden(free, batch, SCHEDULES[0]) is None
+    batch = Batch(torch.ones(11, 9, dtype=torch.float64), target, measured=True)
+    assert update_one_hidden(free.ops, free.network, free.params, batch, SCHEDULES[0]) is None
     assert ops.numpy_view(torch.zeros(2, device="meta")) is None

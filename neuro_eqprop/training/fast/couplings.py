@@ -15,6 +15,7 @@ rest of its pooling.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Protocol
@@ -29,6 +30,8 @@ from neuro_eqprop.operators import Conv2d, Dense, Operator, PerToken, Pooled
 from neuro_eqprop.ops.torch import ROW_MAJOR_COLUMNS, TorchOps
 
 Tensor = torch.Tensor
+Term = tuple[Tensor, Tensor]
+"""post and pre, the values of the target and of the source whose products make a slope."""
 
 
 class Coupling(Protocol):
@@ -44,11 +47,15 @@ class Coupling(Protocol):
         """onto + gain A^T y, written to `out` where the product allows it."""
         ...
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
-        """`factor` times the gradient of post . A pre by the weight, summed over the batch.
+    def slope(self, factor: float, *terms: Term, out: Tensor | None = None) -> Tensor:
+        """`factor` times the gradient of post . A pre by the weight, summed over terms and batch.
 
         Written to `out`, which has the shape of the weight, where the product allows it.
         """
+        ...
+
+    def refresh(self) -> None:
+        """Copy the parameter anew if it is stored in another layout."""
         ...
 
 
@@ -60,6 +67,15 @@ class DenseCoupling:
     """(targets, sources)."""
     image: Shape | None
     """Shape (channels, height, width) of the source; None for a vector."""
+    parameter: Tensor
+    """The weight, with the columns of an image in the order (channels, height, width)."""
+
+    def refresh(self) -> None:
+        """Copy the parameter in the order of the stored image."""
+        if self.image is not None:
+            channels, height, width = self.image
+            rows = self.parameter.view(-1, channels, height, width).permute(0, 2, 3, 1)
+            self.weight.view(rows.shape).copy_(rows)
 
     def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
         """onto + W s."""
@@ -87,12 +103,12 @@ class DenseCoupling:
             found = torch.addmm(onto, y, self.weight, alpha=gain, out=out)
         return found if shape is None else found.view(shape)
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
-        """factor times the sum over the batch of post pre^T."""
-        pre = pre.reshape(len(pre), -1)
-        out = out if self.image is None else None
-        first = pre.new_empty((1, 1)) if out is None else out
-        found = torch.addmm(first, post.T, pre, beta=0.0, alpha=factor, out=out)
+    def slope(self, factor: float, *terms: Term, out: Tensor | None = None) -> Tensor:
+        """factor times the sum over terms and batch of post pre^T."""
+        found = torch.empty_like(self.weight) if out is None or self.image is not None else out
+        for k, (post, pre) in enumerate(terms):
+            rows = pre.reshape(len(pre), -1)
+            torch.addmm(found, post.T, rows, beta=float(k > 0), alpha=factor, out=found)
         if self.image is None:
             return found
         channels, height, width = self.image
@@ -110,6 +126,12 @@ class ConvCoupling:
     padding: int
     size: tuple[int, int]
     """Height and width of the source."""
+    parameter: Tensor
+    """The weight in the layout of the parameters."""
+
+    def refresh(self) -> None:
+        """Copy the parameter in the layout channels_last."""
+        self.weight.copy_(self.parameter)
 
     def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
         """onto + W * s; `onto` is a bias of each channel, or an image."""
@@ -126,13 +148,13 @@ class ConvCoupling:
         """onto + gain times the transposed convolution of y."""
         found = functional.conv_transpose2d(
             as_channels_first(y),
-            self.weight,
+            self.weight * gain,  # it has fewer values than the result
             stride=self.stride,
             padding=self.padding,
             output_padding=self.left_over(y),
         )
         stored = as_stored(found)
-        return stored.mul_(gain) if onto is None else torch.add(onto, stored, alpha=gain)
+        return stored if onto is None else stored.add_(onto)
 
     def left_over(self, y: Tensor) -> tuple[int, int]:
         """Rows and columns at the edge of the source that no window of a stride covers."""
@@ -141,16 +163,19 @@ class ConvCoupling:
         ]
         return self.size[0] - covered[0], self.size[1] - covered[1]
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
-        """factor times the sum over batch and positions of post times the window of pre."""
-        found = conv2d_weight(  # type: ignore[no-untyped-call]
-            as_channels_first(pre),
-            self.weight.shape,
-            as_channels_first(post),
-            stride=self.stride,
-            padding=self.padding,
-        )
-        return found.contiguous().mul_(factor)  # type: ignore[no-any-return]
+    def slope(self, factor: float, *terms: Term, out: Tensor | None = None) -> Tensor:
+        """factor times the sum over terms, batch and positions of post times the window of pre."""
+        found = [
+            conv2d_weight(  # type: ignore[no-untyped-call]
+                as_channels_first(pre),
+                self.weight.shape,
+                as_channels_first(post),
+                stride=self.stride,
+                padding=self.padding,
+            )
+            for post, pre in terms
+        ]
+        return torch.mul(total(found), factor, out=out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +184,10 @@ class PooledCoupling:
 
     size: int
     inner: Coupling
+
+    def refresh(self) -> None:
+        """As the inner coupling."""
+        self.inner.refresh()
 
     def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
         """As the inner coupling, of the averages."""
@@ -171,9 +200,11 @@ class PooledCoupling:
         spread = unpooled(self.inner.down(y, None, gain), self.size)
         return spread if onto is None else spread.add_(onto)
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
+    def slope(self, factor: float, *terms: Term, out: Tensor | None = None) -> Tensor:
         """As the inner coupling, at the averages."""
-        return self.inner.slope(post, pooled(pre, self.size), factor)
+        return self.inner.slope(
+            factor, *((post, pooled(pre, self.size)) for post, pre in terms), out=out
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +212,9 @@ class TokenCoupling:
     """The same matrix for each token, on arrays (samples, tokens, units)."""
 
     inner: DenseCoupling
+
+    def refresh(self) -> None:
+        """Nothing is copied."""
 
     def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
         """onto + W s_i."""
@@ -199,10 +233,12 @@ class TokenCoupling:
         rows = None if onto is None else onto.reshape(-1, shape[2])
         return self.inner.down(y.reshape(-1, y.shape[2]), rows, gain).view(shape)
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
-        """factor times the sum over batch and tokens of post_i pre_i^T."""
-        rows = post.reshape(-1, post.shape[2]), pre.reshape(-1, pre.shape[2])
-        return self.inner.slope(*rows, factor, out)
+    def slope(self, factor: float, *terms: Term, out: Tensor | None = None) -> Tensor:
+        """factor times the sum over terms, batch and tokens of post_i pre_i^T."""
+        rows = [
+            (post.reshape(-1, post.shape[2]), pre.reshape(-1, pre.shape[2])) for post, pre in terms
+        ]
+        return self.inner.slope(factor, *rows, out=out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +249,9 @@ class OperatorCoupling:
     operator: Operator
     weight: Tensor
     source: Shape
+
+    def refresh(self) -> None:
+        """Nothing is copied."""
 
     def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
         """onto + A s."""
@@ -229,10 +268,15 @@ class OperatorCoupling:
         )
         return found
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
+    def slope(self, factor: float, *terms: Term, out: Tensor | None = None) -> Tensor:
         """By the operator."""
-        found: Tensor = self.operator.weight_gradient(self.ops, self.weight, post, pre)
-        return found * factor
+        found = [self.operator.weight_gradient(self.ops, self.weight, *term) for term in terms]
+        return total(found) * factor
+
+
+def total(values: Sequence[Tensor]) -> Tensor:
+    """The sum of one or more."""
+    return sum(values[1:], values[0])
 
 
 def as_channels_first(image: Tensor) -> Tensor:
@@ -284,7 +328,7 @@ def couple(
     """
     operator, source = connection.operator, network[connection.source].shape
     if isinstance(operator, PerToken):
-        return TokenCoupling(DenseCoupling(weight, None))
+        return TokenCoupling(DenseCoupling(weight, None, weight))
     if not stored:
         return OperatorCoupling(ops, operator, weight, source)
     left = 1
@@ -293,12 +337,12 @@ def couple(
         operator = operator.inner
     made: Coupling
     if isinstance(operator, Conv2d):
-        last = weight.contiguous(memory_format=torch.channels_last)
-        made = ConvCoupling(last, operator.stride, operator.padding, (source[1], source[2]))
+        last = weight.clone(memory_format=torch.channels_last)
+        made = ConvCoupling(last, operator.stride, operator.padding, (source[1], source[2]), weight)
     elif len(source) == 3:
-        channels, height, width = source
-        split = weight.reshape(len(weight), channels, height, width)
-        made = DenseCoupling(split.permute(0, 2, 3, 1).reshape(len(weight), prod(source)), source)
+        split = weight.view(len(weight), *source).permute(0, 2, 3, 1)
+        last = split.clone(memory_format=torch.contiguous_format).view(len(weight), prod(source))
+        made = DenseCoupling(last, source, weight)
     else:
-        made = DenseCoupling(weight, None)
+        made = DenseCoupling(weight, None, weight)
     return PooledCoupling(left, made) if left > 1 else made

@@ -8,6 +8,7 @@ import torch
 
 from neuro_eqprop.architectures.normalised import without_normalisation
 from neuro_eqprop.networks import Cost, Network
+from neuro_eqprop.operators.embedding import Embedding
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import shape_input, with_padding_mask
@@ -15,7 +16,9 @@ from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.fast import chain as chains
 from neuro_eqprop.training.fast.chain import Nudge, Rest
+from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.layer_state import as_array
+from neuro_eqprop.training.fast.structure import chain_of
 
 
 def update_by_displacement(
@@ -33,7 +36,7 @@ def update_by_displacement(
     """
     rest_phase, *nudged = schedule
     network, x = on_batch(ops, network, batch.x)
-    chain = chains.build(ops, network, params)
+    chain = chain_of(ops, network, params)
     rest = chains.free(chain, x, rest_phase.steps - 1, measured=batch.measured)
     loss, correct = evaluate(ops, network, rest, batch.target)
     shifts = [
@@ -48,8 +51,19 @@ def update_by_displacement(
 def on_batch(ops: TorchOps, network: Network, x: Values) -> tuple[Network, Values]:
     """The network without padding and input normalisation, and the samples normalised for it."""
     x = shape_input(network, x)
-    plain, operator = without_normalisation(with_padding_mask(ops, network, x))
+    if takes_tokens(network):
+        network = with_padding_mask(ops, network, x)
+    plain, operator = plain_network(network)
     return plain, x if operator is None else operator.normalise(ops, x)
+
+
+plain_network = keep_last(without_normalisation)
+
+
+@keep_last
+def takes_tokens(network: Network) -> bool:
+    """Whether the samples are token ids, of which some are padding."""
+    return any(isinstance(c.operator, Embedding) for c in network.connections)
 
 
 def evaluate(

@@ -76,7 +76,7 @@ class MatrixLoop:
 
     def slope(self, shift: Tensor, middle: Tensor, factor: float, out: Tensor | None) -> Tensor:
         """Half of D m^T + m D^T, summed over the batch."""
-        return add_transpose(self.ops, self.coupling.slope(shift, middle, 0.5 * factor, out))
+        return add_transpose(self.ops, self.coupling.slope(0.5 * factor, (shift, middle), out=out))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ rounding.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,8 +16,8 @@ import numpy as np
 from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import DENSE, Cost, Network
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.rate.field import Field, shape_input
+from neuro_eqprop.ops.protocol import Ops, Values
+from neuro_eqprop.rate.field import Field, check_beta, shape_input
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.solve import Equilibrium, Stop, fixed_steps_result
 from neuro_eqprop.training.batch import Batch, BatchUpdate
@@ -80,28 +81,26 @@ def has_one_hidden_layer(network: Network) -> bool:
 
 def is_worth_compiling(free: Field) -> bool:
     """Whether to use compiled code: not in double precision, which only diagnostics use."""
-    return is_single_precision(free) and has_one_hidden_layer(free.network)
-
-
-def is_single_precision(free: Field) -> bool:
-    """Whether rates are float32."""
-    return bool(free.input_drive[free.network.output.name].dtype.itemsize == 4)
+    single = free.input_drive[free.network.output.name].dtype.itemsize == 4
+    return bool(single) and has_one_hidden_layer(free.network)
 
 
 def relax_one_hidden(
     free: Field, target: Values, schedule: Schedule, *, measured: bool
 ) -> dict[str, Equilibrium] | None:
     """As `relax`, by compiled sweeps; None where they cannot access the values, as on a GPU."""
-    hidden, output = free.network.moving
-    s = free.ops.empty((len(schedule), free.batch, hidden.size))
-    o = free.ops.empty((len(schedule), free.batch, output.size))
-    packed, results = pack_batch(free, target, schedule), as_numpy_views(free, s, o)
-    if packed is None or results is None:
+    ops, network, (hidden, output) = free.ops, free.network, free.network.moving
+    s = ops.empty((len(schedule), free.batch, hidden.size))
+    o = ops.empty((len(schedule), free.batch, output.size))
+    weight, bias = free.params[parts_of(network).between], free.params[output.name]
+    known = numpy_views(ops, free.input_drive[hidden.name], weight, bias, target)
+    results = numpy_views(ops, s, o)
+    if known is None or results is None:
         return None
     from neuro_eqprop.training.fast.one_hidden_kernel import settle
 
     change = np.empty((free.batch, len(schedule) if measured else 0))
-    settle(packed, results[0], results[1], change)
+    settle(pack_batch(network, schedule, known), results[0], results[1], change)
     found: dict[str, Equilibrium] = {}
     for k, phase in enumerate(schedule):
         state, last = {hidden.name: s[k], output.name: o[k]}, change[:, k] if measured else change
@@ -109,63 +108,72 @@ def relax_one_hidden(
     return found
 
 
-def update_one_hidden(free: Field, batch: Batch, schedule: Schedule) -> BatchUpdate | None:
+def update_one_hidden(
+    ops: Ops, network: Network, params: Mapping[str, Values], batch: Batch, schedule: Schedule
+) -> BatchUpdate | None:
     """The Hebbian update of a batch, without storing its states.
 
     None where compiled code cannot access the values, or where they diverged: the general code then
     reports where.
     """
-    ops, network = free.ops, free.network
-    (hidden, output), (entering, between) = network.moving, network.connections
-    shift = ops.empty((free.batch, hidden.size))
-    weight = ops.empty((output.size, hidden.size))
-    bias_s, bias_o = ops.empty((hidden.size,)), ops.empty((output.size,))
-    packed = pack_batch(free, batch.target, schedule)
-    results = as_numpy_views(free, shift, weight, bias_s, bias_o)
-    if packed is None or results is None:
+    parts, x = parts_of(network), shape_input(network, batch.x)
+    samples, weight, bias = len(x), params[parts.between], params[parts.output]
+    a = DENSE.forward(ops, params[parts.entering], x, params[parts.hidden])
+    gradients = [ops.empty(tuple(values.shape)) for values in (weight, params[parts.hidden], bias)]
+    shift = ops.empty((samples, weight.shape[1]))
+    known = numpy_views(ops, a, weight, bias, batch.target)
+    results = numpy_views(ops, shift, *gradients)
+    if known is None or results is None:
         return None
     from neuro_eqprop.training.fast.one_hidden_kernel import update
 
+    packed = pack_batch(network, schedule, known)
     number = packed.a.dtype.type
-    c = -max(contrast(schedule).values()) / free.batch
-    stiffness = hidden.stiffness / output.stiffness
-    change = np.empty((free.batch, int(batch.measured)))
-    correct, cost = update(packed, number(c), number(stiffness), PackedUpdate(*results), change)
+    change = np.empty((samples, int(batch.measured)))
+    scales = number(-steepness_of(schedule) / samples), number(parts.stiffness)
+    correct, cost = update(packed, *scales, PackedUpdate(*results), change)
     if not np.isfinite(results[-1].sum()):
         return None
-    pre = shape_input(network, batch.x)
-    gradients = {
-        entering.name: entering.operator.weight_gradient(ops, None, shift, pre),
-        between.name: weight,
-        hidden.name: bias_s,
-        output.name: bias_o,
+    found = {
+        parts.entering: DENSE.weight_gradient(ops, None, shift, x),
+        parts.between: gradients[0],
+        parts.hidden: gradients[1],
+        parts.output: gradients[2],
     }
     residual = float(change.max()) if batch.measured else 0.0
-    return BatchUpdate(gradients, correct, cost / free.batch, residual)
+    return BatchUpdate(found, correct, cost / samples, residual)
 
 
-def pack_batch(free: Field, target: Values, schedule: Schedule) -> PackedBatch | None:
-    """The inputs of the compiled functions; None where they cannot access the values."""
-    network = free.network
-    hidden, output = network.moving
-    between = network.connections[1]
-    for phase in schedule:
-        free.check_beta(phase.beta)
-    views = as_numpy_views(
-        free,
-        free.input_drive[hidden.name],
-        free.params[between.name],
-        free.input_drive[output.name],
-        target,
-    )
-    if views is None:
-        return None
-    a, weight, bias, targets = (np.ascontiguousarray(array) for array in views)
-    kind = a.dtype
-    gain, limits = constants_of(network, kind)
-    betas = np.array([phase.beta for phase in schedule], dtype=kind)
-    steps = np.array([phase.steps for phase in schedule])
-    return PackedBatch(a, weight, bias, gain, targets, betas, steps, limits)
+class Parts(NamedTuple):
+    """Names of the parameters, and the stiffness of the hidden layer over that of the output."""
+
+    entering: str
+    between: str
+    hidden: str
+    output: str
+    stiffness: float
+
+
+@keep_last
+def parts_of(network: Network) -> Parts:
+    """The parts of a network with one hidden layer."""
+    (hidden, output), (entering, between) = network.moving, network.connections
+    ratio = hidden.stiffness / output.stiffness
+    return Parts(entering.name, between.name, hidden.name, output.name, ratio)
+
+
+@keep_last
+def steepness_of(schedule: Schedule) -> float:
+    """The coefficient of the phase with the highest beta in the contrast."""
+    return max(contrast(schedule).values())
+
+
+def pack_batch(network: Network, schedule: Schedule, known: list[Array]) -> PackedBatch:
+    """The inputs of the compiled functions; `known` are a, weight, bias and target."""
+    a, weight, bias, target = (np.ascontiguousarray(array) for array in known)
+    gain, limits = constants_of(network, a.dtype)
+    betas, steps = phases_of(schedule, a.dtype)
+    return PackedBatch(a, weight, bias, gain, target, betas, steps, limits)
 
 
 @keep_last
@@ -176,8 +184,17 @@ def constants_of(network: Network, kind: np.dtype[Any]) -> tuple[Values, Values]
     return kind.type(network.feedback(network.connections[1])), np.array(limits, dtype=kind)
 
 
-def as_numpy_views(free: Field, *values: Values) -> list[Array] | None:
+@keep_last
+def phases_of(schedule: Schedule, kind: np.dtype[Any]) -> tuple[Array, Array]:
+    """Beta and steps of the phases; ValueError for a beta without equilibrium."""
+    for phase in schedule:
+        check_beta(phase.beta)
+    betas = np.array([phase.beta for phase in schedule], dtype=kind)
+    return betas, np.array([phase.steps for phase in schedule])
+
+
+def numpy_views(ops: Ops, *values: Values) -> list[Array] | None:
     """NumPy views of the values; None if one has none."""
-    arrays = [free.ops.numpy_view(value) for value in values]
+    arrays = [ops.numpy_view(value) for value in values]
     views = [array for array in arrays if array is not None]
     return views if len(views) == len(arrays) else None

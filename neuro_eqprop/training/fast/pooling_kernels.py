@@ -45,16 +45,19 @@ def spread(values: Values, start: Values, row: Row, part: float, to: Values) -> 
 def settle(
     base: Values, fed: Values, limits: Values, square: Square, row: tuple[int, int], to: Values
 ) -> None:
-    """Write the averages of the rates over squares; `row` is their width and channels."""
+    """Write the averages of the rates over squares; `row` is their width and channels.
+
+    An empty `fed` means zeros.
+    """
     unsigned = np.uint64
     size, width, channels = unsigned(len(square)), unsigned(row[0]), unsigned(row[1])
     low, high, part, zero = limits[0], limits[1], limits[2], limits.dtype.type(0)
-    length = width * size * channels
+    length, driven = width * size * channels, fed.size > 0
     for r in range(unsigned(to.size) // (width * channels)):
         for j in range(width):
             first, pixel = (r * width + j) * channels, r * size * length + j * size * channels
             for c in range(channels):
-                above, total = fed[first + c] * part, zero
+                above, total = (fed[first + c] * part if driven else zero), zero
                 for y in range(size):
                     for x in range(size):
                         u = base[pixel + y * length + x * channels + c] + above
@@ -71,9 +74,10 @@ def rates(
     size, width, channels = unsigned(len(square)), unsigned(row[0]), unsigned(row[1])
     low, high, part = limits[0], limits[1], limits[2]
     length = width * size * channels
-    above = np.empty(length, dtype=base.dtype)
-    for r in range(unsigned(fed.size) // (width * channels)):
-        spread(fed, r * width * channels, (width, channels, size), part, above)
+    above = np.zeros(length, dtype=base.dtype)
+    for r in range(unsigned(base.size) // (size * length)):
+        if fed.size:
+            spread(fed, r * width * channels, (width, channels, size), part, above)
         for y in range(size):
             start = (r * size + y) * length
             for k in range(length):
@@ -96,10 +100,11 @@ def displace(
     size, width, channels = unsigned(len(square)), unsigned(row[0]), unsigned(row[1])
     low, high, part, zero = limits[0], limits[1], limits[2], limits.dtype.type(0)
     length, kind = width * size * channels, base.dtype
-    above, change, total = np.empty(length, kind), np.empty(length, kind), np.empty(length, kind)
-    for r in range(unsigned(fed.size) // (width * channels)):
+    above, change, total = np.zeros(length, kind), np.empty(length, kind), np.empty(length, kind)
+    for r in range(unsigned(base.size) // (size * length)):
         first = r * width * channels
-        spread(fed, first, (width, channels, size), part, above)
+        if fed.size:
+            spread(fed, first, (width, channels, size), part, above)
         spread(shift, first, (width, channels, size), part, change)
         for k in range(length):
             total[k] = zero

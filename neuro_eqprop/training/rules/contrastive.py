@@ -15,16 +15,16 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
-from neuro_eqprop.training.fast.chain import is_supported
 from neuro_eqprop.training.fast.displacement import update_by_displacement
 from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.one_hidden import (
     has_one_hidden_layer,
-    is_single_precision,
     update_one_hidden,
 )
+from neuro_eqprop.training.fast.structure import is_supported
 from neuro_eqprop.training.relax import uses_plain_sweeps
 from neuro_eqprop.training.rules.asymmetric import vector_field
 from neuro_eqprop.training.rules.hebbian import hebbian
@@ -74,6 +74,12 @@ cached_path = keep_last(path_of)
 """`path_of`, cached for a training: on a small batch it would take a large part of the time."""
 
 
+@keep_last
+def schedule_of(config: TrainingConfig, beta: float | None) -> Schedule:
+    """The phases of a batch, cached for a training."""
+    return config.schedule(beta)
+
+
 def contrastive(
     ops: Ops,
     network: Network,
@@ -86,13 +92,13 @@ def contrastive(
         return holomorphic(ops, network, params, batch, config)
     path = cached_path(ops, network, config)
     if path is Path.DISPLACEMENT and isinstance(ops, TorchOps):
-        schedule = config.schedule(batch.beta)
-        return update_by_displacement(ops, network, params, batch, schedule)
-    free = field(ops, network, params, batch.x)
-    if path is Path.ONE_HIDDEN and is_single_precision(free):
-        compiled = update_one_hidden(free, batch, config.schedule(batch.beta))
+        return update_by_displacement(ops, network, params, batch, schedule_of(config, batch.beta))
+    if path is Path.ONE_HIDDEN and batch.x.dtype.itemsize == 4:
+        schedule = schedule_of(config, batch.beta)
+        compiled = update_one_hidden(ops, network, params, batch, schedule)
         if compiled is not None:
             return compiled
+    free = field(ops, network, params, batch.x)
     settled = settle_phases(free, batch, config)
     gradients = phase_gradients(settled, batch, config, scale=-1.0 / len(batch.x))
     return settled.update(gradients, batch, config)
