@@ -57,9 +57,6 @@ MISSES = [
     "  not be the gradient; whether this is the reason was not tested.",
     '- Some samples of transformers have not converged within 200 steps ("most" in the table);',
     "  with four times the steps of training their accuracy on MNIST changes by up to 0.15.",
-    "- Linear attention with one nudged phase reaches 97.21 %, below 97.5 and below BPTT. Its",
-    "  cosines at the end are 0.999998, 0.999995 and 0.9959; seed 2 has samples that do not",
-    "  converge.",
 ]
 CHOICE = [
     "Learning rates, bounds, steps and beta come from earlier prototypes of these models, some",
@@ -95,4 +92,11 @@ CHOICE = [
     "and 89.59 with feedback 0.1, a bound of 2.5, and 8 and 15 epochs); since its training",
     "accuracy was only 91.3 %, it got 64 channels, which reached 91.40 % of 10 000 held-out",
     "training images.",
+    "",
+    "Linear attention with one nudged phase had reached 97.37 96.88 97.38 with norms up to 1;",
+    "its cosines with the true gradient at the end were 0.999998, 0.999995 and 0.9959, because",
+    "some samples did not converge. The norm of 0.7 was the first other one that was tried, on",
+    "seed 1, and was kept. On Fashion-MNIST a feedback of 0.005 had ended at cosines of 0.99998,",
+    "0.99997 and 0.99999, but at 0.99984 with another order of summation and seed 0; half of it",
+    "was then taken without a separate trial.",
 ]

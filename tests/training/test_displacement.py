@@ -162,11 +162,22 @@ def test_displacements_give_the_update_of_settled_phases(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("nudged", [1, 3])
 @pytest.mark.parametrize("rates", ["box", "tanh"])
-@pytest.mark.parametrize("kind", ["three", "images", "looped", "pyramid"])
+@pytest.mark.parametrize(
+    ("kind", "cost"),
+    [
+        *((kind, Cost.SQUARED) for kind in ("three", "images", "looped", "pyramid")),
+        *((kind, Cost.CROSS_ENTROPY) for kind in ("three", "looped")),
+    ],
+)
 def test_compiled_passes_equal_those_of_torch(
-    kind: str, rates: str, nudged: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    cost: Cost,
+    rates: str,
+    nudged: int,
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    network, ops = network_of(kind, *RATES[rates]), TorchOps(dtype)
+    network, ops = replace(network_of(kind, *RATES[rates]), cost=cost), TorchOps(dtype)
     params, batch = given(network, ops)
     schedule = two_phase(beta=0.3, free=3, nudged=nudged)
     compiled = update_by_displacement(ops, network, params, batch, schedule)
@@ -212,6 +223,23 @@ def test_gradients_are_written_over_those_of_the_batch_before() -> None:
     assert all(torch.equal(again[name], gradient) for name, gradient in kept.items())
     entering = network.connections[0].name
     assert again[entering] is params[entering].grad
+
+
+@pytest.mark.parametrize("cost", Cost)
+@pytest.mark.parametrize("kind", ["three", "images", "looped", "pyramid", "unpooled"])
+def test_parameters_that_were_updated_in_place_are_used(kind: str, cost: Cost) -> None:
+    network, ops = replace(network_of(kind, RELU, LINEAR), cost=cost), TorchOps()
+    params, batch = given(network, ops)
+    schedule = two_phase(beta=0.3, free=3, nudged=2)
+    before = update_by_displacement(ops, network, params, batch, schedule).gradients
+    for tensor in params.values():
+        tensor.mul_(0.7)
+    found = update_by_displacement(ops, network, params, batch, schedule).gradients
+    copies = {name: tensor.clone() for name, tensor in params.items()}
+    wanted = update_by_displacement(ops, network, copies, batch, schedule).gradients
+    for name, gradient in wanted.items():
+        assert torch.equal(found[name], gradient)
+        assert not torch.equal(before[name], gradient)
 
 
 @pytest.mark.parametrize("rate", [HARD_SIGMOID, RELU, box(0.4), TANH, LINEAR], ids=lambda r: r.name)

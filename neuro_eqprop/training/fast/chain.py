@@ -38,7 +38,6 @@ import torch
 from neuro_eqprop.training.fast.couplings import Tensor
 from neuro_eqprop.training.fast.layer_state import LayerState, displace, settle, state_of
 from neuro_eqprop.training.fast.loops import LoopAtRates
-from neuro_eqprop.training.fast.output_block import SoftmaxBlock
 from neuro_eqprop.training.fast.structure import Chain, Node
 
 
@@ -159,7 +158,7 @@ def upwards(chain: Chain, rest: Rest, *, first: bool, last: bool) -> None:
         if node.loops and not first:
             rest.around[k] = around(node, rest.layers[k].rates, rest.around[k])
         with_output = node.readout is not None and solves and chain.feeds_back_at_rest
-        if not (with_output and chain.block):
+        if not (with_output and chain.squared_block):
             settle_layer(chain, rest, k, last=last and not with_output)
     if solves:
         solve_output(chain, rest, last=last)
@@ -190,9 +189,9 @@ def solve_output(chain: Chain, rest: Rest, *, last: bool) -> None:
     if not chain.feeds_back_at_rest:
         rest.drive = read(chain, rest.output_base, [state.rates for state in rest.layers])
         return
-    if chain.block and not isinstance(chain.block, SoftmaxBlock):
+    if chain.squared_block:
         state = rest.layers[chain.readers[0]]
-        rest.drive, rest.output = chain.block.settle(state, rest.output, last=last)
+        rest.drive, rest.output = chain.squared_block.settle(state, rest.output, last=last)
         return
     for left in reversed(range(chain.inner + 1)):
         rest.drive = read(chain, rest.output_base, [state.rates for state in rest.layers])
@@ -244,20 +243,19 @@ class Displacement:
         self.below: list[Tensor | None] = [None] * len(chain.nodes)
         for state in rest.layers:
             state.clear()
-        block, output = chain.block, rest.output
-        if block is None or isinstance(block, SoftmaxBlock) or output is None:
-            self.output = self.solve_output()
+        if chain.squared_block and rest.output is not None:
+            state, at = rest.layers[chain.readers[0]], (rest.drive, rest.output)
+            self.output = chain.squared_block.displace(state, at, nudge.target, nudge.beta)
         else:
-            state, at = rest.layers[chain.readers[0]], (rest.drive, output)
-            self.output = block.displace(state, at, nudge.target, nudge.beta)
+            self.output = self.solve_output()
 
     def solve_output(self) -> Tensor:
         """Displacements of the output and of the layers it reads, in turns."""
         chain, rest, nudge = self.chain, self.rest, self.nudge
-        if isinstance(chain.block, SoftmaxBlock):
+        if chain.softmax_block:
             k = chain.readers[0]
             known = rest.layers[k], rest.drive, nudge.target, nudge.beta
-            return chain.block.displace(*known, self.below[k])
+            return chain.softmax_block.displace(*known, self.below[k])
         found = self.output_shift()
         for left in reversed(range(chain.inner)):
             for k in reversed(chain.readers):

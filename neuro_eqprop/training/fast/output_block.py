@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -139,46 +139,50 @@ class SoftmaxBlock:
         return found
 
 
-Block: TypeAlias = PlainBlock | PooledBlock | SoftmaxBlock
-
-
 def rows(values: Tensor) -> Array:
     """A NumPy view with one row for each sample."""
     found: Array = values.numpy().reshape(len(values), -1)
     return found
 
 
-def block_of(chain: Chain) -> Block | None:
-    """The block of a chain; None where torch settles the output."""
-    link = chain.readouts[0]
+def squared_block_of(chain: Chain) -> PlainBlock | PooledBlock | None:
+    """The block of an output with squared error; None where torch settles it."""
+    readout, node = readout_of(chain), chain.nodes[chain.readouts[0].other]
+    if readout is None or not chain.feeds_back_at_rest or node.loops or not node.units.clipped:
+        return None
+    from neuro_eqprop.training.fast import output_kernels
+
+    kind = PooledBlock if node.units.pool > 1 else PlainBlock
+    return kind(readout, output_kernels)
+
+
+def softmax_block_of(chain: Chain) -> SoftmaxBlock | None:
+    """The block of a readout with cross-entropy; None where torch displaces it."""
+    readout = readout_of(chain)
+    if readout is None or chain.feeds_back_at_rest or chain.nodes[chain.readers[0]].units.pool > 1:
+        return None
+    from neuro_eqprop.training.fast import output_kernels
+
+    return SoftmaxBlock(readout, output_kernels)
+
+
+def readout_of(chain: Chain) -> Readout | None:
+    """The dense weights of an output that reads one vector or pooled image; None for others."""
+    link, output = chain.readouts[0], chain.network.output
     node = chain.nodes[link.other]
-    vector, pooled = len(node.layer.shape) == 1, node.units.pool > 1
     if not (
         len(chain.readouts) == 1
         and link.other >= 0
         and isinstance(link.coupling, DenseCoupling)
-        and (vector or pooled)
+        and (len(node.layer.shape) == 1 or node.units.pool > 1)
         and node.units.kernels is not None
         and not node.upper
+        and link.coupling.weight.is_contiguous()
     ):
         return None
-    output, weight = chain.network.output, as_array(link.coupling.weight)
-    if not weight.flags.c_contiguous:
-        return None
-    kind = weight.dtype
-    of_layer, of_output = node.layer.activation, output.activation
-    limits = [of_layer.low, of_layer.high, of_output.low, of_output.high]
-    from neuro_eqprop.training.fast import output_kernels
+    from neuro_eqprop.training.fast.output_kernels import Readout
 
-    readout = output_kernels.Readout(
-        weight,
-        as_array(chain.params[output.name]),
-        kind.type(link.gain),
-        np.array(limits, dtype=kind),
-        chain.inner,
-    )
-    if not chain.feeds_back_at_rest:
-        return SoftmaxBlock(readout, output_kernels) if vector else None
-    if node.loops or not node.units.clipped:
-        return None
-    return PooledBlock(readout, output_kernels) if pooled else PlainBlock(readout, output_kernels)
+    weight, rates = as_array(link.coupling.weight), (node.layer.activation, output.activation)
+    limits = np.array([x for rate in rates for x in (rate.low, rate.high)], dtype=weight.dtype)
+    bias, gain = as_array(chain.params[output.name]), weight.dtype.type(link.gain)
+    return Readout(weight, bias, gain, limits, chain.inner)

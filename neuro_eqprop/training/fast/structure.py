@@ -28,7 +28,13 @@ from neuro_eqprop.training.fast.couplings import (
 from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.layer_state import Units, units_of
 from neuro_eqprop.training.fast.loops import AttentionLoop, Loop, MatrixLoop
-from neuro_eqprop.training.fast.output_block import Block, block_of
+from neuro_eqprop.training.fast.output_block import (
+    PlainBlock,
+    PooledBlock,
+    SoftmaxBlock,
+    softmax_block_of,
+    squared_block_of,
+)
 
 INNER = 2
 """Iterations of the output with the layer it reads, in each half-sweep but the first.
@@ -142,9 +148,14 @@ class Chain:
     """To the output, from the hidden layers and, with other = -1, from the input."""
 
     @cached_property
-    def block(self) -> Block | None:
+    def squared_block(self) -> PlainBlock | PooledBlock | None:
         """The output with the one layer it reads, where compiled code settles them."""
-        return block_of(self)
+        return squared_block_of(self)
+
+    @cached_property
+    def softmax_block(self) -> SoftmaxBlock | None:
+        """The readout with the one layer it reads, where compiled code displaces them."""
+        return softmax_block_of(self)
 
     @cached_property
     def downwards(self) -> tuple[tuple[int, Node], ...]:
