@@ -303,6 +303,6 @@ def port_pool(network: Network, layer: Layer, stored: bool) -> int:
     """Side of the squares that every connection that leaves a layer averages over; else 1."""
     leaving = [c for c in network.connections if c.source == layer.name]
     image = stored and len(layer.shape) == 3 and layer.bias[1:] == (1, 1)
-    if not image or any(c.loops for c in leaving):
+    if not image or not leaving or any(c.loops for c in leaving):
         return 1
     return gcd(*(pool_of(c) for c in leaving))
