@@ -146,6 +146,8 @@ class Chain:
     nodes: tuple[Node, ...]
     readouts: tuple[Link, ...]
     """To the output, from the hidden layers and, with other = -1, from the input."""
+    couplings: tuple[Coupling, ...]
+    """Of all connections but attention."""
 
     @cached_property
     def squared_block(self) -> PlainBlock | PooledBlock | None:
@@ -166,12 +168,6 @@ class Chain:
     def readers(self) -> tuple[int, ...]:
         """Positions of the layers that the output reads."""
         return tuple(link.other for link in self.readouts if link.other >= 0)
-
-    @cached_property
-    def couplings(self) -> tuple[Coupling, ...]:
-        """All of them."""
-        links = [link for node in self.nodes for link in (*node.entering, *node.lower)]
-        return tuple(link.coupling for link in (*links, *self.readouts))
 
     @cached_property
     def inner(self) -> int:
@@ -278,7 +274,7 @@ def build(ops: TorchOps, network: Network, *tensors: Tensor) -> Chain:
             )
         )
     readouts = links([c for c in connections if c.target == network.output.name], "source")
-    return Chain(ops, network, params, stored, tuple(nodes), readouts)
+    return Chain(ops, network, params, stored, tuple(nodes), readouts, tuple(made.values()))
 
 
 cached_build = keep_last(build)
