@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuro_eqprop.io import checkpoint
-from neuro_eqprop.spiking.model import to_spiking
+from neuro_eqprop.api.spiking_model import to_spiking
+from neuro_eqprop.runs import checkpoint
 
 if TYPE_CHECKING:
-    from neuro_eqprop.backends.lava.native.exact import ExactNetwork
-    from neuro_eqprop.backends.lava.native.stock import StockNetwork
+    from neuro_eqprop.simulators.lava.native.exact import ExactNetwork
+    from neuro_eqprop.simulators.lava.native.stock import StockNetwork
 
 MODEL = "model.safetensors"
 """The file of a run folder that holds the model."""

@@ -26,23 +26,28 @@ os.environ["NUMBA_CACHE_DIR"] = (
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import kinds, tally
-from neuro_eqprop.backends.lava.setup import prepare_import
-from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.claims.experiments.common import samples
+from neuro_eqprop.chips.energy.estimate import Estimate
+from neuro_eqprop.chips.energy.monte_carlo import Energy
+from neuro_eqprop.chips.energy.result import EnergyEstimate
+from neuro_eqprop.chips.energy.terms import MissingTerm, Term
+from neuro_eqprop.chips.placement import Placement, PlacementStatus
+from neuro_eqprop.chips.profile import Boundary, Evidence
 from neuro_eqprop.cli import main
+from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import FOLDER
-from neuro_eqprop.energy.estimate import Estimate
-from neuro_eqprop.energy.monte_carlo import Energy
-from neuro_eqprop.energy.result import EnergyEstimate
-from neuro_eqprop.energy.terms import MissingTerm, Term
-from neuro_eqprop.hardware.placement import Placement, PlacementStatus
-from neuro_eqprop.hardware.profile import Boundary, Evidence
-from neuro_eqprop.io.trace.lazy import read
-from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.schedules import Schedule, three_phase
+from neuro_eqprop.dynamics.schedules import Schedule, three_phase
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.simulators.base import kinds, tally
+from neuro_eqprop.simulators.lava.setup import prepare_import
+from neuro_eqprop.simulators.recordings import (
+    ActivityKind,
+    MemorySink,
+    Origin,
+    Plan,
+    Record,
+    Recording,
+)
+from neuro_eqprop.simulators.reference.simulator import Reference
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -54,7 +59,9 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.traces import ActivityKind, MemorySink, Origin, Plan, Record, Recording
+from neuro_eqprop.traces.lazy import read
+from neuro_eqprop.traces.trace import Trace
+from sims.claims.experiments.common import samples
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 

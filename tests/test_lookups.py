@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import neuro_eqprop as ne
-from neuro_eqprop.arrays import Named, UnknownNameError
-from neuro_eqprop.hardware.placement import place
-from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape
+from neuro_eqprop.chips.placement import place
+from neuro_eqprop.chips.workload import NetworkShape, PopulationShape
+from neuro_eqprop.common.arrays import Named, UnknownNameError
 
 Lookup = Callable[["Nouns"], object]
 

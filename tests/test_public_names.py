@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import neuro_eqprop as ne
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.model import Model
+from neuro_eqprop.api.model import Model
+from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
 
 NETWORK = layered(6, (5,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
 NAMES = [name for name in ne.__all__ if name != "__version__"]

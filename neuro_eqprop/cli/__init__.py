@@ -13,10 +13,10 @@ from importlib import import_module
 from textwrap import indent
 
 from neuro_eqprop import __version__
-from neuro_eqprop.arrays import ArgumentError, UnknownNameError
 from neuro_eqprop.cli.command import FAILURE, Command, common, in_flags, to_json
 from neuro_eqprop.cli.parsers import Parser, suggestion
 from neuro_eqprop.cli.signals import ending_by_signals, exit_code
+from neuro_eqprop.common.arrays import ArgumentError, UnknownNameError
 
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
@@ -32,7 +32,6 @@ COMMANDS = {
     "traces": "show, follow and export a trace file",
     "report": "one self-contained page from a run",
     "sweep": "many trainings with different settings, here or on a cluster",
-    "claims": "test the claims of the research notes",
     "check": "verify a run folder: digests, files, unfinished lines",
     "data": "the data sets: where they are, what is in them",
     "doctor": "what is installed and works here, and how to get what is missing",
@@ -101,11 +100,11 @@ def perform(args: Namespace) -> None:
     chosen = command(args.command)
     with ExitStack() as limits:
         if getattr(args, "yes", False):
-            from neuro_eqprop.experiments.request_size import allow_large
+            from neuro_eqprop.runs.request_size import allow_large
 
             limits.enter_context(allow_large())
         if getattr(args, "simulates", False) and args.deadline is not None:
-            from neuro_eqprop.deadlines import REQUESTED
+            from neuro_eqprop.files.deadlines import REQUESTED
 
             limits.callback(REQUESTED.reset, REQUESTED.set(args.deadline))
         outcome = chosen.run(args)

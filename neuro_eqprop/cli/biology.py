@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from neuro_eqprop.cli.command import UsageError
 
 if TYPE_CHECKING:
-    from neuro_eqprop.backends.base import Backend
+    from neuro_eqprop.simulators.base import Backend
 
 NAME = "brian2-biology"
 POISSON = "poisson"
@@ -64,7 +64,7 @@ def backend_of(args: Namespace) -> str | Backend:
         raise UsageError(f"{flags}: options of --on {NAME}, not of --on {args.on}")
     if not options:
         return str(args.on)
-    from neuro_eqprop.backends.brian2.options import biology
+    from neuro_eqprop.simulators.brian2.options import biology
 
     try:
         return biology(**options)

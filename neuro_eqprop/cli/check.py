@@ -19,7 +19,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Verify the folder."""
-    from neuro_eqprop.experiments.check_run import DAMAGED, check_run
+    from neuro_eqprop.runs.check_run import DAMAGED, check_run
 
     outcome = check_run(args.run, repair=not args.no_repair).to_json()
     damaged = [each["file"] for each in outcome["files"] if each["state"] == DAMAGED]

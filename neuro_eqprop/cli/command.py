@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rich.console import Console
 
-from neuro_eqprop.arrays import ArgumentError
+from neuro_eqprop.common.arrays import ArgumentError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -120,7 +120,7 @@ def size_option(parser: ArgumentParser) -> None:
 
 def deadline_option(parser: ArgumentParser) -> None:
     """Add `--deadline`, the time limit of the simulations of a command."""
-    from neuro_eqprop.experiments.request_size import DEADLINE_HELP
+    from neuro_eqprop.runs.request_size import DEADLINE_HELP
 
     parser.add_argument("--deadline", type=positive_float, metavar="S", help=DEADLINE_HELP)
     parser.set_defaults(simulates=True)

@@ -21,7 +21,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Compare the traces."""
-    from neuro_eqprop.analysis.compare import compare
+    from neuro_eqprop.traces.compare import compare
 
     return compare(args.a, args.b).to_json() | {"print_samples": args.by_sample}
 

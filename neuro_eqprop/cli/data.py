@@ -38,7 +38,7 @@ def options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Json:
     """List, download or check."""
     from neuro_eqprop.cli.progress import stages
-    from neuro_eqprop.io.dataset.manage import check_data, download_data, list_data
+    from neuro_eqprop.data.manage import check_data, download_data, list_data
 
     if args.verb == "list":
         return {"datasets": [each.to_json() for each in list_data()]}

@@ -43,8 +43,8 @@ def log(sentence: str) -> None:
 def run(args: Namespace) -> Json:
     """Train, evaluate on every simulator, record, compare, estimate energy, report."""
     import neuro_eqprop as ne
-    from neuro_eqprop.backends.base import BackendError
     from neuro_eqprop.cli.progress import counted
+    from neuro_eqprop.simulators.base import BackendError
 
     log("training a layered network 64-128-10 on the digits by equilibrium propagation")
     with counted("training", EPOCHS, "epochs") as done:
@@ -81,7 +81,7 @@ def run(args: Namespace) -> Json:
 
 def show(outcome: Json, console: Console) -> None:
     """Print a table of the evaluations, one of the energy, and the path of the report."""
-    from neuro_eqprop.energy.file import read_energy
+    from neuro_eqprop.chips.energy.file import read_energy
 
     table = Table(title="the same network as rates and as spikes", title_justify="left")
     for column in ("where", "samples", "steps", "accuracy", "agreement", "Pearson", "s"):

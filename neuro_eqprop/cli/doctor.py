@@ -19,7 +19,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Check the environment."""
-    from neuro_eqprop.experiments.environment import check_environment
+    from neuro_eqprop.runs.environment import check_environment
 
     return {
         "version": __version__,

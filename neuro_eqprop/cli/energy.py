@@ -24,7 +24,7 @@ from neuro_eqprop.cli.command import (
 from neuro_eqprop.cli.evaluate import code_options, input_option, several
 
 if TYPE_CHECKING:
-    from neuro_eqprop.energy.result import EnergyEstimate, EnergyReport
+    from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
 
 SOFT_RESET = {"auto": None, "on": True, "off": False}
 MAPPINGS = ("least-energy", "fewest-cores", "balanced")
@@ -34,7 +34,7 @@ STEPS = "1,2,4,8,16,32,64"
 
 def amount_of(dimension: str) -> Callable[[str], float]:
     """Return a parser of numbers with a unit, as the type of an option."""
-    from neuro_eqprop.hardware.quantities import parse_amount
+    from neuro_eqprop.chips.quantities import parse_amount
 
     def parse(text: str) -> float:
         try:
@@ -74,7 +74,7 @@ def options(parser: ArgumentParser) -> None:
     """Add the options of `energy`."""
     size_option(parser)
     deadline_option(parser)
-    from neuro_eqprop.io.profile.load import profile_names
+    from neuro_eqprop.chips.profiles.load import profile_names
 
     add = parser.add_argument
     add("run", type=Path, nargs="?", metavar="RUN", help="a run folder")
@@ -151,10 +151,10 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> EnergyReport:
     """Estimate the energy, and write it into the run folder."""
+    from neuro_eqprop.chips.profiles.load import load_profiles, spiking_chips
     from neuro_eqprop.cli.progress import stages
-    from neuro_eqprop.experiments.energy import estimate_energy
-    from neuro_eqprop.experiments.run_folder import ENERGY
-    from neuro_eqprop.io.profile.load import load_profiles, spiking_chips
+    from neuro_eqprop.runs.energy import estimate_energy
+    from neuro_eqprop.runs.run_folder import ENERGY
 
     if args.run is None and args.counts is None:
         raise UsageError("energy needs a RUN to count events of, or --counts FILE")
@@ -204,15 +204,15 @@ def run(args: Namespace) -> EnergyReport:
 
 def write_extras(report: EnergyReport, args: Namespace) -> EnergyReport:
     """Write the requested CSV file, data sheets and figure, and check the limits."""
-    from neuro_eqprop.energy.csv_file import write_csv
-    from neuro_eqprop.energy.datasheet import write_datasheets
+    from neuro_eqprop.chips.energy.csv_file import write_csv
+    from neuro_eqprop.chips.energy.datasheet import write_datasheets
 
     if args.csv is not None:
         report = replace(report, csv=str(write_csv(report, args.csv)))
     if args.datasheet is not None:
         report = replace(report, datasheet=str(write_datasheets(report, args.datasheet)))
     if args.pareto and args.run is not None:
-        from neuro_eqprop.energy.figures import plot_pareto, save_figure
+        from neuro_eqprop.chips.energy.figures import plot_pareto, save_figure
 
         figure = save_figure(plot_pareto(report), args.run / "energy_pareto.svg")
         report = replace(report, figure=str(figure))

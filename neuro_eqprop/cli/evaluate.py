@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.cli.biology import backend_of, biology_options
 from neuro_eqprop.cli.command import (
     FAILURE,
@@ -23,6 +22,7 @@ from neuro_eqprop.cli.command import (
     size_option,
 )
 from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.simulators.registry import BACKENDS
 from neuro_eqprop.spiking.codes import CODES
 from neuro_eqprop.spiking.input_coding import INPUT_CODINGS
 
@@ -93,7 +93,7 @@ def options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Json:
     """Evaluate the run, with each number of steps of a sweep."""
     from neuro_eqprop.cli.progress import counted
-    from neuro_eqprop.experiments.run_folder import open_run
+    from neuro_eqprop.runs.run_folder import open_run
 
     backend, shared = backend_of(args), shared_by(args)
     opened, found = open_run(args.run, dataset=args.dataset), list[Json]()
@@ -185,7 +185,7 @@ def show_sweep(rows: list[Json], console: Console) -> None:
 
 def next_step(outcome: Json) -> str | None:
     """Rates: evaluate as spikes. Spikes: record them, or if there is a trace, estimate joules."""
-    from neuro_eqprop.experiments.run_folder import TRACES
+    from neuro_eqprop.runs.run_folder import TRACES
 
     folder, run = Path(outcome["run"]), run_argument(outcome["run"])
     if not folder.is_dir():

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuro_eqprop.cli.command import Json, UsageError, offer, positive_int
-from neuro_eqprop.executors import EXECUTORS, make_executor
+from neuro_eqprop.runs.executors import EXECUTORS, make_executor
 
 if TYPE_CHECKING:
-    from neuro_eqprop.experiments.workers import Shared
+    from neuro_eqprop.runs.workers import Shared
 
 TLS = {
     "tls_ca": "certificate of the authority",
@@ -48,7 +48,7 @@ def executor_options(parser: ArgumentParser) -> None:
 
 def executor_arguments(args: Namespace) -> Json:
     """Return the arguments of `sweep`: executor, workers, scheduler, tls, slurm."""
-    from neuro_eqprop.executors.dask import Tls
+    from neuro_eqprop.runs.executors.dask import Tls
 
     given = [getattr(args, name) for name in TLS]
     if any(given) and not all(given):
@@ -82,7 +82,7 @@ def shard_options(parser: ArgumentParser, workers: str = THREADS) -> None:
 
 def shared_by(args: Namespace) -> Shared:
     """Return the workers and the executor that the samples are distributed over."""
-    from neuro_eqprop.experiments.workers import Shared
+    from neuro_eqprop.runs.workers import Shared
 
     given = executor_arguments(args)
     name, options = given.pop("executor"), given.pop("slurm")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from neuro_eqprop.activations import HIDDEN
 from neuro_eqprop.cli.biology import biology_options, given_options
 from neuro_eqprop.cli.command import (
     Command,
@@ -28,6 +27,7 @@ from neuro_eqprop.cli.command import (
     size_option,
 )
 from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.networks.activations import HIDDEN
 
 if TYPE_CHECKING:
     from neuro_eqprop.cli.progress import Advance
@@ -57,15 +57,15 @@ def options(parser: ArgumentParser) -> None:
     """Add the settings of learning, the run folder and the trace."""
     size_option(parser)
     deadline_option(parser)
-    from neuro_eqprop.backends.registry import learner_names
     from neuro_eqprop.cli.setting_options import metavar, names_of, placeholder, shown
-    from neuro_eqprop.experiments.on_chip_config import (
+    from neuro_eqprop.common.settings import facts, settings_of
+    from neuro_eqprop.runs.on_chip_config import (
         DEEP_FEEDBACK,
         OnChipConfig,
         flat_settings,
         learning_settings,
     )
-    from neuro_eqprop.settings import facts, settings_of
+    from neuro_eqprop.simulators.registry import learner_names
     from neuro_eqprop.spiking.codes import CODES, learning_codes
 
     add = parser.add_argument
@@ -147,9 +147,9 @@ def flag(key: str) -> str:
 
 def settings(args: Namespace) -> dict[str, Any]:
     """The settings of the study file, if there is one, and of the options, which override them."""
-    from neuro_eqprop.experiments.on_chip_config import OnChipConfig, flat_settings, read
-    from neuro_eqprop.experiments.run_folder import STUDY, check_begun
-    from neuro_eqprop.settings import settings_of
+    from neuro_eqprop.common.settings import settings_of
+    from neuro_eqprop.runs.on_chip_config import OnChipConfig, flat_settings, read
+    from neuro_eqprop.runs.run_folder import STUDY, check_begun
 
     if args.resume:
         check_begun(args.out)
@@ -176,12 +176,12 @@ def settings(args: Namespace) -> dict[str, Any]:
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
     from neuro_eqprop.cli.progress import announce
-    from neuro_eqprop.experiments.learn_on_chip import (
+    from neuro_eqprop.runs.learn_on_chip import (
         TraceRequest,
         learn_on_chip,
         learning_result,
     )
-    from neuro_eqprop.experiments.run_folder import TRACES
+    from neuro_eqprop.runs.run_folder import TRACES
 
     given, shared = settings(args), shared_by(args)
     model, data = given.pop("model", "layered"), given.pop("dataset", "digits")
@@ -233,7 +233,7 @@ class ProgressBar(ExitStack):
 @contextmanager
 def printed_warnings() -> Iterator[None]:
     """Print warnings of learning on standard error, one line each."""
-    from neuro_eqprop.experiments.learn_on_chip import OnChipWarning
+    from neuro_eqprop.runs.learn_on_chip import OnChipWarning
 
     def write(message: Warning | str, *_: object, **__: object) -> None:
         sentence = in_flags(str(message), options)

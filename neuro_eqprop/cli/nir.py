@@ -20,7 +20,7 @@ from neuro_eqprop.cli.command import (
 )
 
 if TYPE_CHECKING:
-    from neuro_eqprop.backends.nir.assume import Assumptions
+    from neuro_eqprop.simulators.nir.assume import Assumptions
 
 RESETS = ("zero", "subtract")
 
@@ -65,7 +65,7 @@ def options(parser: ArgumentParser) -> None:
 
 def assumptions(args: Namespace) -> Assumptions | None:
     """Return the assumptions of `--assume-dt` and its companions, or None."""
-    from neuro_eqprop.backends.nir.assume import Assumptions
+    from neuro_eqprop.simulators.nir.assume import Assumptions
     from neuro_eqprop.spiking.ir import Reset
 
     if args.assume_dt is not None:
@@ -78,8 +78,8 @@ def assumptions(args: Namespace) -> Assumptions | None:
 
 def run(args: Namespace) -> Json:
     """Run the reference, then every framework."""
-    from neuro_eqprop.backends.nir.framework_check import check_nir
     from neuro_eqprop.cli.progress import stages
+    from neuro_eqprop.simulators.nir.framework_check import check_nir
 
     with stages() as advance:
         return check_nir(

@@ -18,7 +18,7 @@ from neuro_eqprop.cli.command import (
     plain_table,
     print_facts,
 )
-from neuro_eqprop.units import si, si_range
+from neuro_eqprop.common.units import si, si_range
 
 COUNTED = ("cores", "messages")
 VERBS = ("list", "show", "explain", "validate")
@@ -30,7 +30,7 @@ ROLES = {
 
 def options(parser: ArgumentParser) -> None:
     """Add the verb, the name of a profile, and the options of `validate`."""
-    from neuro_eqprop.io.profile.load import profile_names
+    from neuro_eqprop.chips.profiles.load import profile_names
 
     add = parser.add_argument
     add("verb", choices=VERBS, help="list all, show one, explain its sources, validate all")
@@ -50,8 +50,8 @@ def run(args: Namespace) -> Json:
     """List, show, explain or validate."""
     if args.verb == "validate":
         return {"verb": "validate", **validate(args)}
-    from neuro_eqprop.io.profile.describe import profile_json, profile_summary
-    from neuro_eqprop.io.profile.load import (
+    from neuro_eqprop.chips.profiles.describe import profile_json, profile_summary
+    from neuro_eqprop.chips.profiles.load import (
         load_profile,
         name_of,
         overrides_by_profile,
@@ -71,12 +71,12 @@ def run(args: Namespace) -> Json:
 
 def validate(args: Namespace) -> Json:
     """Predict the published measurements; a case whose conditions do not hold is a failure."""
-    from neuro_eqprop.energy.validation import validate_profiles
+    from neuro_eqprop.chips.energy.validation import validate_profiles
 
     found = validate_profiles(args.name, cases=args.cases, overrides=args.override, seed=args.seed)
     outcome = found.to_json()
     if args.plot is not None:
-        from neuro_eqprop.energy.figures import plot_calibration, save_figure
+        from neuro_eqprop.chips.energy.figures import plot_calibration, save_figure
 
         outcome["plot"] = str(save_figure(plot_calibration(found), args.plot))
     if found.failed:
@@ -131,7 +131,7 @@ def show_head(outcome: Json, console: Console) -> None:
 
 def show_profile(outcome: Json, console: Console) -> None:
     """Print the quantities of a profile, without their sources."""
-    from neuro_eqprop.io.profile.describe import describe_row
+    from neuro_eqprop.chips.profiles.describe import describe_row
 
     show_head(outcome, console)
     table = plain_table(console)
@@ -148,7 +148,7 @@ def show_profile(outcome: Json, console: Console) -> None:
 
 def show_sources(outcome: Json, console: Console) -> None:
     """Print every quantity of a profile with its source."""
-    from neuro_eqprop.energy.display.tables import print_sources
+    from neuro_eqprop.chips.energy.display.tables import print_sources
 
     show_head(outcome, console)
     console.print("")

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from neuro_eqprop.traces import Plan
+    from neuro_eqprop.simulators.recordings import Plan
 
 Advance = Callable[[float, str], None]
 """Advances a bar by an amount, and sets the text after the count."""

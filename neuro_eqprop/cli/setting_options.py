@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import Field
 from typing import Any
 
-from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.cli.command import offer
+from neuro_eqprop.common.settings import facts, settings_of
 from neuro_eqprop.data import DATASETS
-from neuro_eqprop.experiments.config import Study, make_study
-from neuro_eqprop.settings import facts, settings_of
+from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
+from neuro_eqprop.training.study import Study, make_study
 
 
 def add_settings(parser: ArgumentParser, types: dict[str, Callable[[str], Any]]) -> None:

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import Field
 from typing import Any
 
-from neuro_eqprop.activations import ACTIVATIONS, activation
-from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.cli.setting_options import shown
-from neuro_eqprop.experiments.config import TOP, Study
-from neuro_eqprop.plugins import Registry
-from neuro_eqprop.settings import default_of, facts, settings_of
+from neuro_eqprop.common.plugins import Registry
+from neuro_eqprop.common.settings import default_of, facts, settings_of
+from neuro_eqprop.networks.activations import ACTIVATIONS, activation
+from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
+from neuro_eqprop.training.study import TOP, Study
 
 INTRODUCTION = """\
 # Settings

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread, current_thread, main_thread
 from types import FrameType
 
-from neuro_eqprop import deadlines
+from neuro_eqprop.files import deadlines
 
 GRACE = 4.0
 """Seconds between a signal and the forced end of the process."""

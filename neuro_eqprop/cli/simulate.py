@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.cli.biology import backend_of, biology_options
 from neuro_eqprop.cli.command import (
     Command,
@@ -26,6 +25,7 @@ from neuro_eqprop.cli.evaluate import (
     source_options,
 )
 from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.simulators.registry import BACKENDS
 
 
 def options(parser: ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
     from neuro_eqprop.cli.progress import announce, counted
-    from neuro_eqprop.experiments.run_folder import open_run
+    from neuro_eqprop.runs.run_folder import open_run
 
     backend, shared = backend_of(args), shared_by(args)
     opened = open_run(args.run, dataset=args.dataset)
@@ -105,7 +105,7 @@ def phases(names: list[str], steps: int) -> str:
 
 def next_step(outcome: Json) -> str:
     """The report of the run if it shows this trace, otherwise the contents of the trace."""
-    from neuro_eqprop.experiments.run_folder import TRACES
+    from neuro_eqprop.runs.run_folder import TRACES
 
     if Path(outcome["traces"]) == Path(outcome["run"]) / TRACES:
         return f"report {run_argument(outcome['run'])}"

@@ -20,8 +20,8 @@ from neuro_eqprop.cli.command import Command, Json, positive_float
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from neuro_eqprop.io.trace.lazy import Progress
-    from neuro_eqprop.io.trace.trace import Trace
+    from neuro_eqprop.traces.lazy import Progress
+    from neuro_eqprop.traces.trace import Trace
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 40
@@ -59,7 +59,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Summarise, follow or export the trace."""
-    from neuro_eqprop.analysis.trace_summary import trace_summary
+    from neuro_eqprop.traces.summary import trace_summary
 
     if args.action == "watch":
         with web_view(args):
@@ -93,8 +93,8 @@ def web_view(args: Namespace) -> Iterator[None]:
 
 def export(args: Namespace) -> list[Path]:
     """Write the trace in each requested format."""
-    from neuro_eqprop.io.trace.export import refuse_existing
-    from neuro_eqprop.io.trace.lazy import read
+    from neuro_eqprop.traces.export import refuse_existing
+    from neuro_eqprop.traces.lazy import read
 
     targets = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
     if not targets:
@@ -116,7 +116,7 @@ def watch(path: Path, *, patience: float) -> None:
     """Follow a trace until it is complete, with a live view on standard error."""
     from rich.live import Live
 
-    from neuro_eqprop.io.trace.lazy import read_progress
+    from neuro_eqprop.traces.lazy import read_progress
 
     began = time.monotonic()
     first = held = -1
@@ -160,7 +160,7 @@ def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]
 
     `pace` is in samples per second; `waited` is the time since the last sample in seconds.
     """
-    from neuro_eqprop.analysis.trace_summary import parts, population_summaries
+    from neuro_eqprop.traces.summary import parts, population_summaries
 
     trace, left = seen.trace, time_left(seen, pace, waited)
     progress = f"{seen.taken} of {seen.announced} samples"

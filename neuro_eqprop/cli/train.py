@@ -27,7 +27,7 @@ from neuro_eqprop.cli.command import (
 )
 
 if TYPE_CHECKING:
-    from neuro_eqprop.experiments.config import Study
+    from neuro_eqprop.training.study import Study
 
 TYPES: dict[str, Callable[[str], Any]] = {
     "dataset": str,
@@ -106,8 +106,8 @@ def changes(args: Namespace) -> dict[str, object]:
 
 def study_of(args: Namespace) -> Study:
     """Return the settings of the study file or the run to resume, changed by the options."""
-    from neuro_eqprop.experiments import config
-    from neuro_eqprop.experiments.run_folder import STUDY, check_begun
+    from neuro_eqprop.runs.run_folder import STUDY, check_begun
+    from neuro_eqprop.training import study as config
 
     if args.resume:
         check_begun(args.out)
@@ -124,8 +124,8 @@ def run(args: Namespace) -> Json:
     import torch
 
     from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.experiments.run_folder import TRACES, open_run
-    from neuro_eqprop.experiments.train import TrainingWarning, train
+    from neuro_eqprop.runs.run_folder import TRACES, open_run
+    from neuro_eqprop.runs.train import TrainingWarning, train
     from neuro_eqprop.training.distributed import started_by_torchrun
 
     torch.set_num_threads(args.threads)
@@ -190,7 +190,7 @@ def show(outcome: Json, console: Console) -> None:
 
 def in_options(sentence: str) -> str:
     """Replace settings by options: learning_rate becomes --learning-rate, others get --set."""
-    from neuro_eqprop.experiments.config import Study
+    from neuro_eqprop.training.study import Study
 
     known = Study().flat()
 

@@ -16,7 +16,7 @@ from neuro_eqprop.cli.command import (
     print_facts,
 )
 from neuro_eqprop.cli.evaluate import BITS_HELP
-from neuro_eqprop.experiments.run_folder import FORMATS, open_run
+from neuro_eqprop.runs.run_folder import FORMATS, open_run
 from neuro_eqprop.spiking.codes import CODES
 
 

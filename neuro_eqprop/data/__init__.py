@@ -1,6 +1,5 @@
 """Data sets: load, generate, check, split and batch them."""
 
-from neuro_eqprop.data.behaviour_cloning import load_behaviour_cloning, returns
 from neuro_eqprop.data.cifar10 import load_cifar10
 from neuro_eqprop.data.dataset import DataError, Dataset, Split, batches, one_hot
 from neuro_eqprop.data.digits import load_digits
@@ -10,7 +9,6 @@ from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.npz import load_npz, save_npz
 from neuro_eqprop.data.paths import FOLDER, folders
 from neuro_eqprop.data.registry import DATASETS, find, load_data, missing, summary
-from neuro_eqprop.data.sequences import make_sequences
 from neuro_eqprop.data.sst2 import load_sst2
 
 __all__ = [
@@ -25,20 +23,17 @@ __all__ = [
     "find",
     "folders",
     "hold_out",
-    "load_behaviour_cloning",
     "load_cifar10",
     "load_data",
     "load_digits",
     "load_idx",
     "load_npz",
     "load_sst2",
-    "make_sequences",
     "missing",
     "one_file",
     "one_hot",
     "place_of",
     "read_idx",
-    "returns",
     "save_npz",
     "summary",
 ]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.checked_files.read import BoundedReader, file_size, read_bytes
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
+from neuro_eqprop.files.read import BoundedReader, file_size, read_bytes
 
 NAME, ARCHIVE = "cifar10", "cifar-10-binary.tar.gz"
 TRAIN = tuple(f"data_batch_{n}.bin" for n in range(1, 6))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints, Named, Shape
-from neuro_eqprop.html import html_table
+from neuro_eqprop.common.arrays import Array, Ints, Named, Shape
+from neuro_eqprop.common.html import html_table
 
 LARGEST_BYTE = 255.0
 """Byte value that corresponds to 1.0."""

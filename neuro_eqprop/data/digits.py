@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data.dataset import Dataset, Split
 from neuro_eqprop.data.info import EMBEDDED, DatasetInfo
 

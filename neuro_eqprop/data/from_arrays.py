@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints, Shape
+from neuro_eqprop.common.arrays import Array, Ints, Shape
 from neuro_eqprop.data.dataset import DataError, Split
 from neuro_eqprop.data.holdout import stratified
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.arrays import Bits, Ints
+from neuro_eqprop.common.arrays import Bits, Ints
 from neuro_eqprop.data.dataset import DataError, Dataset
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.checked_files.read import MAX_GZIP_RATIO, file_size
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
+from neuro_eqprop.files.read import MAX_GZIP_RATIO, file_size
 
 IDX = {"mnist": 10, "fashion-mnist": 10, "kmnist": 10}
 """Data sets in IDX files, and their numbers of classes."""

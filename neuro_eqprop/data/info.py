@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from neuro_eqprop.arrays import Shape
+from neuro_eqprop.common.arrays import Shape
 from neuro_eqprop.data.dataset import Dataset
 
 EMBEDDED, GENERATED = "embedded", "made by seed"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.checked_files import arrays as files
-from neuro_eqprop.checked_files.arrays import Arrays
-from neuro_eqprop.checked_files.write import atomic
 from neuro_eqprop.data.dataset import DataError, Dataset
+from neuro_eqprop.files import arrays as files
+from neuro_eqprop.files.arrays import Arrays
+from neuro_eqprop.files.write import atomic
 
 ARRAYS = ("x", "y", "x_test", "y_test", "vocabulary")
 """Names of the arrays of a file; all but x and y are optional."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from neuro_eqprop.arrays import closest_first, type_name
+from neuro_eqprop.common.arrays import closest_first, type_name
+from neuro_eqprop.common.plugins import Registry
 from neuro_eqprop.data.dataset import DataError, Dataset
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.npz import is_npz, load_npz
 from neuro_eqprop.data.paths import find_any
-from neuro_eqprop.plugins import Registry
 
 HERE = "neuro_eqprop.data"
 DATASETS = Registry(
@@ -24,14 +24,7 @@ DATASETS = Registry(
         "fashion-mnist": f"{HERE}.idx:FASHION_MNIST",
         "kmnist": f"{HERE}.idx:KMNIST",
         "cifar10": f"{HERE}.cifar10:CIFAR10",
-        "cartpole-bc": f"{HERE}.behaviour_cloning:CARTPOLE",
-        "acrobot-bc": f"{HERE}.behaviour_cloning:ACROBOT",
         "sst2": f"{HERE}.sst2:SST2",
-        "parity": f"{HERE}.sequences:PARITY",
-        "addition": f"{HERE}.sequences:ADDITION",
-        "copying": f"{HERE}.sequences:COPYING",
-        "sorting": f"{HERE}.sequences:SORTING",
-        "recall": f"{HERE}.sequences:RECALL",
     },
     "neuro_eqprop.datasets",
 )

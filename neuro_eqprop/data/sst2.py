@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.checked_files.read import file_size, read_bytes
+from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
+from neuro_eqprop.files.read import file_size, read_bytes
 
 NAME, ARCHIVE = "sst2", "SST-2.zip"
 PARTS = ("train.tsv", "dev.tsv")

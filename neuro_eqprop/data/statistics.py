@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.common.arrays import Array, Shape
 from neuro_eqprop.data.dataset import DataError, Dataset
 
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.analysis.compare import Comparison, compare
-from neuro_eqprop.checked_files.read import json_lines
-from neuro_eqprop.energy.file import EnergyFileError
-from neuro_eqprop.energy.file import read_energy as read_energy_file
-from neuro_eqprop.energy.result import EnergyReport
+from neuro_eqprop.api.model import TRAINED, Model
+from neuro_eqprop.chips.energy.file import EnergyFileError
+from neuro_eqprop.chips.energy.file import read_energy as read_energy_file
+from neuro_eqprop.chips.energy.result import EnergyReport
+from neuro_eqprop.files.read import json_lines
+from neuro_eqprop.files.toml import FileFormatError, read_toml
 from neuro_eqprop.html_report.training_snapshots import snapshots
 from neuro_eqprop.html_report.values import Row
-from neuro_eqprop.io import checkpoint
-from neuro_eqprop.io.toml import FileFormatError, read_toml
-from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.model import TRAINED, Model
-from neuro_eqprop.traces import ActivityKind
+from neuro_eqprop.runs import checkpoint
+from neuro_eqprop.simulators.recordings import ActivityKind
+from neuro_eqprop.traces.compare import Comparison, compare
+from neuro_eqprop.traces.trace import Trace
 
 SIMULATOR_ORDER = ("lava", "brian2", "snntorch", "reference")
 """Order of preference of simulators in the headline and in lists."""

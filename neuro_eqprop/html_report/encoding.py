@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Ints
 
 LETTERS = ascii_uppercase + ascii_lowercase + digits + "-_"
 LEVELS = len(LETTERS) ** 2

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TypeAlias
 
+from neuro_eqprop.common.units import with_prefix
 from neuro_eqprop.html_report.values import number
-from neuro_eqprop.units import with_prefix
 
 DASH = "\u2013"
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.html_report.section import asset
-from neuro_eqprop.io.trace.lazy import read_progress
-from neuro_eqprop.io.trace.schema import TraceError
-from neuro_eqprop.traces import TraceData
+from neuro_eqprop.simulators.recordings import TraceData
+from neuro_eqprop.traces.lazy import read_progress
+from neuro_eqprop.traces.schema import TraceError
 
 LOOPBACK = "127.0.0.1"
 WIDTH = 200

@@ -18,7 +18,7 @@ from neuro_eqprop.html_report.contents import RunContents, read_contents
 from neuro_eqprop.html_report.header import lead, tiles, title
 from neuro_eqprop.html_report.section import Json, Limits, asset
 from neuro_eqprop.html_report.sections import SECTIONS
-from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.traces.trace import Trace
 
 MAX_DATA = 420_000
 """Characters of chart data in a page; the chart library adds one and a half million."""

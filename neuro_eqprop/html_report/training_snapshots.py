@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.traces import select_samples
+from neuro_eqprop.simulators.recordings import select_samples
+from neuro_eqprop.traces.trace import Trace
 
 MAX_SNAPSHOTS = 12
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from neuro_eqprop.arrays import type_name
-from neuro_eqprop.checked_files.write import write_text
+from neuro_eqprop.common.arrays import type_name
+from neuro_eqprop.files.write import write_text
 from neuro_eqprop.html_report.contents import RunContents, read_contents
 from neuro_eqprop.html_report.page import render
-from neuro_eqprop.io.trace.lazy import read
-from neuro_eqprop.io.trace.schema import TraceError
-from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.traces.lazy import read
+from neuro_eqprop.traces.schema import TraceError
+from neuro_eqprop.traces.trace import Trace
 
 FILES = ("study.toml", "metrics.jsonl", "evaluations.jsonl", "energy.json", "model.safetensors")
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 from zlib import crc32
 
-from neuro_eqprop.activations import FUNCTIONS, HARD_SIGMOID, ActivationKind
-from neuro_eqprop.networks import Layer
-from neuro_eqprop.plugins import Registry
-from neuro_eqprop.schedules import TAIL
+from neuro_eqprop.common.plugins import Registry
+from neuro_eqprop.dynamics.schedules import TAIL
+from neuro_eqprop.networks.activations import FUNCTIONS, HARD_SIGMOID, ActivationKind
+from neuro_eqprop.networks.network import Layer
 from neuro_eqprop.spiking.ir import (
     DecreasingGain,
     Graded,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, ActivationKind, tanh
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.networks.activations import Activation, ActivationKind, tanh
 from neuro_eqprop.spiking.ir import (
     Graded,
     Population,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.activations import activate
-from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.common.arrays import Array, Shape
+from neuro_eqprop.networks.activations import activate
 from neuro_eqprop.spiking.counter_rng import uniform
 from neuro_eqprop.spiking.ir import Graded, Population, RateTracking, Reset, Spiking
 

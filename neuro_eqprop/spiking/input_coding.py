@@ -21,11 +21,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Layer, Network, Role
-from neuro_eqprop.plugins import Registry
-from neuro_eqprop.schedules import tail
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.common.plugins import Registry
+from neuro_eqprop.dynamics.schedules import tail
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR
+from neuro_eqprop.networks.network import Layer, Network, Role
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.ir import Graded, Neuron, Population, Projection, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.arrays import Ints, Shape
+from neuro_eqprop.common.arrays import Ints, Shape
 from neuro_eqprop.spiking.fixed_point import (
     FRACTION_BITS,
     GradedIntegers,

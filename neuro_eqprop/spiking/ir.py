@@ -81,8 +81,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation
-from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.spiking.synapses import DenseSynapses, Synapses, as_synapses
 
 

@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.architectures.normalised import without_normalisation
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
-from neuro_eqprop.operators import DelayedFeedback, Embedding, Normalised, TokenMean
-from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.networks.architectures.normalised import without_normalisation
+from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role, check_parameters
+from neuro_eqprop.networks.operators import DelayedFeedback, Embedding, Normalised, TokenMean
+from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.spiking.codes import Coding, LoweringError
 from neuro_eqprop.spiking.ir import (
     Gain,

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Cost, Layer, Network, Role, check_parameters
-from neuro_eqprop.operators import Dense
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR
+from neuro_eqprop.networks.network import Cost, Layer, Network, Role, check_parameters
+from neuro_eqprop.networks.operators import Dense
 from neuro_eqprop.spiking.codes import Code, Coding, learning_codes
 from neuro_eqprop.spiking.ir import (
     FixedPoint,

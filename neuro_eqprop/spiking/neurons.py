@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints, Shape
+from neuro_eqprop.common.arrays import Array, Ints, Shape
 from neuro_eqprop.spiking import float_step, integer_step
 from neuro_eqprop.spiking.fixed_point import (
     GradedIntegers,

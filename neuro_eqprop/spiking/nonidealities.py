@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
 from neuro_eqprop.spiking.plasticity import PlasticityError
 

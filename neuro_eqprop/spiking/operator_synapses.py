@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Shape
-from neuro_eqprop.operators import (
+from neuro_eqprop.common.arrays import Array, Shape
+from neuro_eqprop.networks.operators import (
     Conv2d,
     DelayedFeedback,
     Dense,
@@ -17,7 +17,7 @@ from neuro_eqprop.operators import (
     Pooled,
     Sparse,
 )
-from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.spiking.synapses import (
     ConvolutionSynapses,
     DenseSynapses,

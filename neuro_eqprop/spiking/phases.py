@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor
 
-from neuro_eqprop.schedules import Phase, Schedule
+from neuro_eqprop.dynamics.schedules import Phase, Schedule
 
 
 @dataclass(frozen=True, slots=True)

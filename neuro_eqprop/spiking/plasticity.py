@@ -13,7 +13,7 @@ traces of its two units. Every step of a phase computes, in this order:
               r = sent                                                             (graded)
     tag       m = m + (f r_pre) r_post                  in the last M steps of a phase, its window
 
-    f = gap c, where c is the contrast of the phase (`neuro_eqprop.schedules.contrast`) and gap the
+    f = gap c, where c is the contrast of the phase (`dynamics.schedules.contrast`) and gap the
     highest beta minus the lowest: f is +1 at the highest beta, -1 at the lowest, 0 in between.
 
     With a margin above zero, the nudged phases of a sample are skipped if |r - target| <= margin
@@ -70,8 +70,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.schedules import Schedule, contrast
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,

@@ -9,7 +9,7 @@ from math import frexp
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.spiking.fixed_point import nearest
 from neuro_eqprop.spiking.synapses import Synapses
 

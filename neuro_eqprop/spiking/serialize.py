@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from neuro_eqprop.activations import Activation, ActivationKind
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.networks.activations import Activation, ActivationKind
 from neuro_eqprop.spiking.ir import (
     DecreasingGain,
     FixedPoint,

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints, Shape
+from neuro_eqprop.common.arrays import Array, Ints, Shape
 
 BLOCK = 2**22
 """Default number of entries of a dense block of rows."""

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from neuro_eqprop.arrays import Shape
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.common.arrays import Shape
+from neuro_eqprop.networks.ops.protocol import Values
 
 Augmentation: TypeAlias = Callable[[Values, np.random.Generator], Values]
 """Maps the samples x (samples, features) of a batch to augmented ones."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.networks.ops.protocol import Values
 
 
 @dataclass(frozen=True, slots=True)

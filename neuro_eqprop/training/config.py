@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 
 
 class Rule:

@@ -18,13 +18,13 @@ from math import inf, isfinite
 
 import torch
 
-from neuro_eqprop.arrays import Array, cosine
-from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.adjoint import NotSettledError
-from neuro_eqprop.rate.field import Field, State, field
-from neuro_eqprop.schedules import contrast
-from neuro_eqprop.solve import SolveStatus, Stop, solve
+from neuro_eqprop.common.arrays import Array, cosine
+from neuro_eqprop.dynamics.adjoint import NotSettledError
+from neuro_eqprop.dynamics.field import Field, State, field
+from neuro_eqprop.dynamics.schedules import contrast
+from neuro_eqprop.dynamics.solve import SolveStatus, Stop, solve
+from neuro_eqprop.networks.network import Cost, Network
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.implicit import implicit_gradient

@@ -21,10 +21,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from neuro_eqprop.arrays import Ints
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.common.arrays import Ints
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.errors import TrainingError

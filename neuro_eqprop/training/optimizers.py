@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.common.arrays import Array, UnknownNameError
+from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
 
 UNSUPPORTED = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.rate.field import Field, State
-from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.solve import Equilibrium, GaussSeidel, Solver, Stop, solve
+from neuro_eqprop.dynamics.field import Field, State
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.dynamics.solve import Equilibrium, GaussSeidel, Solver, Stop, solve
+from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.training.fast.one_hidden import is_worth_compiling, relax_one_hidden
 
 

@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import torch
 
-from neuro_eqprop.arrays import Ints
+from neuro_eqprop.common.arrays import Ints
 from neuro_eqprop.data import Split
 from neuro_eqprop.data.dataset import LARGEST_BYTE
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.networks.ops.protocol import Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 
 TakeSamples: TypeAlias = Callable[[Ints], Values]
 """Returns the samples of the given rows of a split, as a tensor."""

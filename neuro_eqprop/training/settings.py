@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.networks import Cost
-from neuro_eqprop.settings import check, setting
+from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.common.settings import check, setting
+from neuro_eqprop.networks.network import Cost
 from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import Split, batches, one_hot
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate import spectral
+from neuro_eqprop.dynamics import spectral
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.augment import Augmentation, no_augmentation
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, TrainingConfig

@@ -34,7 +34,7 @@ from mutate import mutate
 from readers import Reader, make_valid_files, readers, resealed, rewritten_digest
 from structures import STRANGE_FILES, clear, mutate_structure, strange_file
 
-from neuro_eqprop.checked_files.write import append_json
+from neuro_eqprop.files.write import append_json
 
 COMPUTING, DEADLINE = 30.0, 300.0
 """Seconds for one file: of the processor, which do not depend on what else runs, and in all."""

@@ -92,8 +92,8 @@ def import_all() -> None:
     import torch
 
     import neuro_eqprop as ne
-    from neuro_eqprop.backends.emulator import kernels, learning_kernels  # noqa: F401
     from neuro_eqprop.cli import build_parser
+    from neuro_eqprop.simulators.emulator import kernels, learning_kernels  # noqa: F401
 
     torch.set_num_threads(1)
     build_parser(("train", "learn", "evaluate", "simulate", "energy", "sweep", "claims"))
@@ -151,7 +151,7 @@ def kill_chain(
     words: list[str], out: Path, most: int, usual: float, random: Random
 ) -> tuple[int, list[str]]:
     """Kill and resume a command at most so often, then let it end; how often, and what is wrong."""
-    from neuro_eqprop.experiments.check_run import check_run
+    from neuro_eqprop.runs.check_run import check_run
 
     command, kinds, bad = words[0], (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM), list[str]()
     now = [*words, "--out", str(out)]
@@ -185,7 +185,7 @@ def kill_chain(
 
 def outcome_of(out: Path) -> dict[str, object]:
     """The bytes and the recorded values that a resumed run has in common with one in one piece."""
-    from neuro_eqprop.io.trace.lazy import read
+    from neuro_eqprop.traces.lazy import read
 
     found: dict[str, object] = {}
     for name in ("model.safetensors", "table.csv"):
@@ -207,10 +207,10 @@ def outcome_of(out: Path) -> dict[str, object]:
 DISK = """
 import resource, sys
 from pathlib import Path
-from neuro_eqprop.checked_files import write as checked
-from neuro_eqprop.io.trace import append_buffer
-from neuro_eqprop.io.trace.file import write
-from neuro_eqprop.io.trace.lazy import read
+from neuro_eqprop.files import write as checked
+from neuro_eqprop.traces import append_buffer
+from neuro_eqprop.traces.file import write
+from neuro_eqprop.traces.lazy import read
 source, path, limit, late = sys.argv[1:]
 trace = read(source)
 if late == "late":
@@ -232,7 +232,7 @@ def disks(count: int, folder: Path, random: Random) -> Result:
     import numpy as np
 
     import neuro_eqprop as ne
-    from neuro_eqprop.io.trace.lazy import read
+    from neuro_eqprop.traces.lazy import read
 
     data = ne.load_data("digits")
     model = ne.train("layered", data, hidden=(8,), epochs=1)
@@ -382,8 +382,8 @@ def runs(pid: int) -> bool:
 def writers(count: int, folder: Path, random: Random) -> Result:
     """Train into one folder with several processes at once; one consistent run is left."""
     import_all()
-    from neuro_eqprop.experiments.check_run import check_run
-    from neuro_eqprop.experiments.run_folder import open_run
+    from neuro_eqprop.runs.check_run import check_run
+    from neuro_eqprop.runs.run_folder import open_run
 
     failures, tried = list[str](), 0
     while tried < count:

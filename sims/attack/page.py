@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.checked_files.read import json_lines
-from neuro_eqprop.checked_files.write import write_text
+from neuro_eqprop.files.read import json_lines
+from neuro_eqprop.files.write import write_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "attacks.md"
 BAD = ("untyped", "hang", "crash")

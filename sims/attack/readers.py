@@ -38,11 +38,11 @@ class Reader:
 def make_valid_files(folder: Path) -> None:
     """Write a valid file for every reader."""
     import neuro_eqprop as ne
-    from neuro_eqprop.experiments.energy import CountSettings, simulation_counts
-    from neuro_eqprop.experiments.translate import translate
-    from neuro_eqprop.io.package_data import data_folder
-    from neuro_eqprop.io.profile.load import profile_folder
-    from neuro_eqprop.io.workload_file import write_workload
+    from neuro_eqprop.chips.profiles.load import profile_folder
+    from neuro_eqprop.chips.workload_file import write_workload
+    from neuro_eqprop.files.package_data import data_folder
+    from neuro_eqprop.runs.energy import CountSettings, simulation_counts
+    from neuro_eqprop.runs.translate import translate
 
     folder.mkdir(parents=True, exist_ok=True)
     run = folder / "run"
@@ -80,10 +80,10 @@ def make_valid_files(folder: Path) -> None:
 def make_states(folder: Path) -> None:
     """Write what commands read back to go on: states to resume from, stored results, a lock."""
     import neuro_eqprop as ne
-    from neuro_eqprop.checked_files.lock import this_process
-    from neuro_eqprop.claims import cache as cells
-    from neuro_eqprop.claims.claim import CellResult
-    from neuro_eqprop.deadlines import DeadlineError
+    from neuro_eqprop.files.deadlines import DeadlineError
+    from neuro_eqprop.files.lock import this_process
+    from sims.claims import cache as cells
+    from sims.claims.claim import CellResult
 
     def stop(_: object) -> None:
         raise DeadlineError("stop")
@@ -111,8 +111,8 @@ def make_states(folder: Path) -> None:
 
 def some_cell() -> Any:  # noqa: ANN401
     """A cell of a claim."""
-    from neuro_eqprop.claims.claim import Budget
-    from neuro_eqprop.claims.definitions import IDS, claim
+    from sims.claims.claim import Budget
+    from sims.claims.definitions import IDS, claim
 
     return next(cell for name in IDS for cell in claim(name).cells(Budget.SMALL))
 
@@ -149,8 +149,8 @@ def digits() -> Any:  # noqa: ANN401
 
 def read_resume(path: Path) -> object:
     """The state that a training is resumed from."""
-    from neuro_eqprop.experiments import config
-    from neuro_eqprop.experiments.train import resume_snapshot
+    from neuro_eqprop.runs.train import resume_snapshot
+    from neuro_eqprop.training import study as config
 
     study = config.read(path.with_name("study.toml"))
     return resume_snapshot(study, study.network(digits()), path.parent)
@@ -158,9 +158,9 @@ def read_resume(path: Path) -> object:
 
 def read_chip_resume(path: Path) -> object:
     """The state that learning is resumed from."""
-    from neuro_eqprop.experiments import on_chip_config
-    from neuro_eqprop.experiments.learn_on_chip.state import resume_state
-    from neuro_eqprop.experiments.learn_on_chip.task import prepare
+    from neuro_eqprop.runs import on_chip_config
+    from neuro_eqprop.runs.learn_on_chip.state import resume_state
+    from neuro_eqprop.runs.learn_on_chip.task import prepare
 
     study, chip = on_chip_config.read(path.with_name("study.toml"))
     data = digits()
@@ -169,8 +169,8 @@ def read_chip_resume(path: Path) -> object:
 
 def read_trial(path: Path) -> object:
     """The stored result of a cell of a sweep."""
-    from neuro_eqprop.sweeps.run import group, load, trial_path
-    from neuro_eqprop.sweeps.spec import read_sweep
+    from neuro_eqprop.runs.sweeps.run import group, load, trial_path
+    from neuro_eqprop.runs.sweeps.spec import read_sweep
 
     task, _ = next(group(read_sweep(SPEC), [{"seed": 0}]))
     place = trial_path(path.parent, task)
@@ -179,7 +179,7 @@ def read_trial(path: Path) -> object:
 
 def read_cell(path: Path) -> object:
     """The stored result of a cell of a claim."""
-    from neuro_eqprop.claims import cache as cells
+    from sims.claims import cache as cells
 
     place = cells.cell_path(path.parent, some_cell())
     return cells.load(linked(path, *place.relative_to(path.parent).parts), some_cell())
@@ -188,7 +188,7 @@ def read_cell(path: Path) -> object:
 def read_estimate(path: Path) -> object:
     """The energy of counted events."""
     import neuro_eqprop as ne
-    from neuro_eqprop.io.workload_file import read_workload
+    from neuro_eqprop.chips.workload_file import read_workload
 
     return ne.estimate_energy(read_workload(path), "loihi1")
 
@@ -211,7 +211,7 @@ def check_and_open(path: Path) -> object:
 
 def read_lock(path: Path) -> object:
     """Ask who holds a lock, and take it."""
-    from neuro_eqprop.checked_files.lock import FileLock, LockedError, lock_owner
+    from neuro_eqprop.files.lock import FileLock, LockedError, lock_owner
 
     owner = lock_owner(path)
     try:
@@ -237,8 +237,8 @@ def cifar(path: Path) -> None:
 UNFINISHED = """
 import os, sys
 from pathlib import Path
-from neuro_eqprop.io.trace import file
-from neuro_eqprop.io.trace.lazy import read
+from neuro_eqprop.traces import file
+from neuro_eqprop.traces.lazy import read
 real = file.Writer.sample
 def sample(self, k, recording):
     real(self, k, recording)
@@ -272,19 +272,19 @@ def read_report(path: Path) -> object:
 
 def readers() -> Mapping[str, Reader]:
     """All readers by name."""
-    from neuro_eqprop.backends.nir.read import read as read_nir
+    from neuro_eqprop.chips.energy.file import read_energy
+    from neuro_eqprop.chips.profiles.load import load_profile
+    from neuro_eqprop.chips.published_cases import read_cases
     from neuro_eqprop.data.cifar10 import from_archive
     from neuro_eqprop.data.idx import read_idx
+    from neuro_eqprop.data.manifest import read_manifest
     from neuro_eqprop.data.npz import load_npz
-    from neuro_eqprop.energy.file import read_energy
-    from neuro_eqprop.experiments import config, on_chip_config
-    from neuro_eqprop.history import read_history
-    from neuro_eqprop.io import checkpoint
-    from neuro_eqprop.io.dataset.manifest import read_manifest
-    from neuro_eqprop.io.profile.load import load_profile
-    from neuro_eqprop.io.published_cases import read_cases
-    from neuro_eqprop.io.trace.lazy import read as read_trace
-    from neuro_eqprop.sweeps.spec import read_sweep
+    from neuro_eqprop.runs import checkpoint, on_chip_config
+    from neuro_eqprop.runs.sweeps.spec import read_sweep
+    from neuro_eqprop.simulators.nir.read import read as read_nir
+    from neuro_eqprop.traces.lazy import read as read_trace
+    from neuro_eqprop.training import study as config
+    from neuro_eqprop.training.history import read_history
 
     listed = (
         Reader("study", "run/study.toml", config.read),
@@ -327,7 +327,7 @@ def readers() -> Mapping[str, Reader]:
 
 def resealed(content: bytes) -> bytes:
     """A NIR file with a valid seal, as whoever changes a file can make it."""
-    from neuro_eqprop.backends.nir.document import SEAL, seal
+    from neuro_eqprop.simulators.nir.document import SEAL, seal
 
     body = content[: content.rfind(SEAL)] if SEAL in content else content
     return body + seal(body)

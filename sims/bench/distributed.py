@@ -19,9 +19,9 @@ import numpy as np
 import torch
 
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks.initialize import initialise
 from neuro_eqprop.training.distributed import process_group
+from neuro_eqprop.training.study import make_study
 from neuro_eqprop.training.train import Snapshot, train
 
 BATCH, TURNS = 512, 3

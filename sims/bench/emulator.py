@@ -22,11 +22,12 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import Backend
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.checked_files.write import write_text
-from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.schedules import free_only, tail
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.simulators.base import Backend
+from neuro_eqprop.simulators.recordings import NOTHING, Recording
+from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.ir import (
     Gain,
     Population,
@@ -36,7 +37,6 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.traces import NOTHING, Recording
 
 HIDDEN, OUTPUT, STEPS = 256, 10, 32
 LENGTHS = {

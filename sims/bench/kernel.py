@@ -1,7 +1,7 @@
 """CPU time of the phases of one batch and their update: NumPy, torch, and autograd.
 
 All three alternate in this process on one thread. NumPy and torch run the same code through
-two implementations of `Ops`; the third (`neuro_eqprop.claims.experiments.autograd_eqprop`)
+two implementations of `Ops`; the third (`sims.claims.experiments.autograd_eqprop`)
 differentiates the energy by autograd in every step. `--write` puts the table into the docs.
 """
 
@@ -13,18 +13,18 @@ import numpy as np
 import torch
 from page import put
 
-from neuro_eqprop.activations import LINEAR, RELU
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.claims.experiments.autograd_eqprop import prepare_autograd_step
-from neuro_eqprop.claims.experiments.kernel import (
+from neuro_eqprop.dynamics.schedules import three_phase
+from neuro_eqprop.networks.activations import LINEAR, RELU
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.torch import TorchOps
+from sims.claims.experiments.autograd_eqprop import prepare_autograd_step
+from sims.claims.experiments.kernel import (
     interleaved_times,
     prepare_step,
     relative_difference,
 )
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.schedules import three_phase
 
 SIZES = (64, 128, 512)
 ROUNDS, EACH = 11, 3

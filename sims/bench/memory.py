@@ -12,19 +12,19 @@ import torch
 from page import put
 from torch import nn
 
-from neuro_eqprop.activations import LINEAR, RELU
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.claims.experiments.memory import (
+from neuro_eqprop.dynamics.schedules import two_phase
+from neuro_eqprop.networks.activations import LINEAR, RELU
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.fast.displacement import update_by_displacement
+from sims.claims.experiments.memory import (
     count_storages,
     growth,
     peaks,
     random_batch,
     saved_by_models,
 )
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.schedules import two_phase
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.fast.displacement import update_by_displacement
 
 WIDE = {"model": "looped", "width": 1024, "depth": 1, "batch": 1024}
 NARROW = {"model": "looped", "width": 256, "depth": 1, "batch": 128}

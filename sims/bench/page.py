@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from neuro_eqprop.checked_files.write import write_text
+from neuro_eqprop.files.write import write_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "trainer-numbers.md"
 

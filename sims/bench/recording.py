@@ -19,15 +19,15 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import torch
 
-from neuro_eqprop.backends.base import BackendError, tally
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.experiments.config import Study, make_study
-from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.experiments.simulate import TraceOutput, record_spikes
-from neuro_eqprop.experiments.train import train
-from neuro_eqprop.traces import NOTHING, Recording
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.runs.run_folder import Run, open_run
+from neuro_eqprop.runs.simulate import TraceOutput, record_spikes
+from neuro_eqprop.runs.train import train
+from neuro_eqprop.simulators.base import BackendError, tally
+from neuro_eqprop.simulators.recordings import NOTHING, Recording
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.training.study import Study, make_study
 
 TRAINING = "training"
 EPOCHS = Study().training.epochs

@@ -50,8 +50,9 @@ def load(folder: Path) -> tuple[Any, Any, Any]:
 
 
 def emulator(folder: Path, steps: int) -> tuple[float, Any]:
-    from neuro_eqprop.backends.registry import load_backend
-    from neuro_eqprop.schedules import free_only
+    from neuro_eqprop.dynamics.schedules import free_only
+    from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
+    from neuro_eqprop.simulators.registry import load_backend
     from neuro_eqprop.spiking.ir import (
         Population,
         Projection,
@@ -61,7 +62,6 @@ def emulator(folder: Path, steps: int) -> tuple[float, Any]:
         Stimulus,
     )
     from neuro_eqprop.spiking.synapses import SparseSynapses
-    from neuro_eqprop.traces import NOTHING, MemorySink
 
     columns, weights, bias = load(folder)
     neurons, fan_in = columns.shape

@@ -27,22 +27,22 @@ import numpy as np
 import scale_page
 
 import neuro_eqprop as ne
-from neuro_eqprop.activations import LINEAR, RELU
-from neuro_eqprop.architectures import convolutional, layered
-from neuro_eqprop.backends.base import Result
-from neuro_eqprop.backends.emulator import kernels, packed  # noqa: F401 - before memory is read
-from neuro_eqprop.backends.emulator.memory import emulator_memory
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.networks import Connection, Network
-from neuro_eqprop.operators import Conv2d, Sparse
-from neuro_eqprop.schedules import free_only
+from neuro_eqprop.dynamics.schedules import free_only
+from neuro_eqprop.networks.activations import LINEAR, RELU
+from neuro_eqprop.networks.architectures import convolutional, layered
+from neuro_eqprop.networks.network import Connection, Network
+from neuro_eqprop.networks.operators import Conv2d, Sparse
+from neuro_eqprop.simulators.base import Result
+from neuro_eqprop.simulators.emulator import kernels, packed  # noqa: F401 - before memory is read
+from neuro_eqprop.simulators.emulator.memory import emulator_memory
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
+from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.codes import Coding, find_code
 from neuro_eqprop.spiking.input_coding import encode_input, find_input_coding, with_input
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus, expanded
 from neuro_eqprop.spiking.lower import lower
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.traces import NOTHING, MemorySink
 
 CODING, GRADED = Coding(find_code("graded")), find_input_coding("graded")
 PART = 100

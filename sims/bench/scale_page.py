@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.checked_files.write import write_text
+from neuro_eqprop.files.write import write_text
 
 MEASURED = Path(__file__).parent / "measured" / "scale.json"
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "scale.md"

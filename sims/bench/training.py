@@ -31,14 +31,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "rate"))
 from models import study
 from models_rows import ROWS
 
-from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.data import Dataset, load_data, one_hot
-from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.train import initial_snapshot
-from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.runs.train import initial_snapshot
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.rules.contrastive import path_of
+from neuro_eqprop.training.study import Study
 from neuro_eqprop.training.train import BOUND_EVERY, start_state, train_batch
 
 KEPT = Path(__file__).parent / "measured"

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 
-from neuro_eqprop.backends.brian2.continuous import BASE, NOISY, Biology, Refractory, settle
-from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria
-from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.runs.evaluate import accuracy_of, agreement, equilibria
+from neuro_eqprop.runs.run_folder import Run, open_run
+from neuro_eqprop.runs.train import run_training
+from neuro_eqprop.simulators.brian2.continuous import BASE, NOISY, Biology, Refractory, settle
+from neuro_eqprop.training.study import Study
 
 TWO = {"base": BASE, "leak 20 ms, noise 0.2, delay 2 ms": NOISY}
 MORE = {

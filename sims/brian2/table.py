@@ -17,15 +17,15 @@ import numpy as np
 import torch
 
 import neuro_eqprop as ne
-from neuro_eqprop.arrays import cosine
-from neuro_eqprop.backends.brian2.continuous_learning import Brian2BiologyLearner
-from neuro_eqprop.backends.brian2.neuron_models import MODELS
-from neuro_eqprop.backends.brian2.options import biology
-from neuro_eqprop.backends.learning import NO_SYNAPSES, no_progress
-from neuro_eqprop.backends.registry import load_learner
+from neuro_eqprop.common.arrays import cosine
 from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.experiments.learn_on_chip.task import prepare
-from neuro_eqprop.experiments.on_chip_config import learning_settings
+from neuro_eqprop.runs.learn_on_chip.task import prepare
+from neuro_eqprop.runs.on_chip_config import learning_settings
+from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLearner
+from neuro_eqprop.simulators.brian2.neuron_models import MODELS
+from neuro_eqprop.simulators.brian2.options import biology
+from neuro_eqprop.simulators.learning import NO_SYNAPSES, no_progress
+from neuro_eqprop.simulators.registry import load_learner
 
 HERE = Path(__file__).parent
 STORE, PAGE = HERE / "measured.json", HERE.parents[1] / "docs" / "results" / "biology.md"

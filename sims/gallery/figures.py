@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 PAGE, PICTURES = ROOT / "docs" / "reference" / "gallery.md", ROOT / "docs" / "pictures" / "gallery"
 SETUP = """\
 import neuro_eqprop as ne
-from neuro_eqprop.analysis.spike_statistics import settling_energy
-from neuro_eqprop.plots.statistics import plot_energy
+from neuro_eqprop.traces.spike_statistics import settling_energy
+from neuro_eqprop.traces.plots.statistics import plot_energy
 
 data = ne.load_data("digits")
 model = ne.train("layered", data, hidden=(32,), epochs=8, seed=0)

@@ -17,16 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, no_progress
-from neuro_eqprop.backends.registry import load_backend, load_learner
-from neuro_eqprop.checked_files.write import write_text
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import Split, load_digits, one_hot
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.schedules import free_only
+from neuro_eqprop.dynamics.schedules import free_only
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, no_progress
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
+from neuro_eqprop.simulators.registry import load_backend, load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (
     PlasticityConfig,
@@ -42,7 +43,6 @@ from neuro_eqprop.spiking.plasticity import (
     TrainingSamples,
     engine_for,
 )
-from neuro_eqprop.traces import NOTHING, MemorySink
 
 CLASSES, BETA, RATE, LIMIT, BIAS, TAU = 3, 0.5, 0.05, 2.0, 0.3, 8.0
 TEST_PHASE = free_only(steps=64, window=32)

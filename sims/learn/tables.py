@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import Array, cosine
-from neuro_eqprop.backends.learning import NO_SYNAPSES, no_progress
-from neuro_eqprop.backends.registry import load_learner
-from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import settings
+from neuro_eqprop.common.arrays import Array, cosine
 from neuro_eqprop.data import Split, load_data, one_hot
-from neuro_eqprop.experiments.learn_on_chip import learn_on_chip, learning_result
-from neuro_eqprop.experiments.rate_baseline import Direction, directions, exact_gradient
-from neuro_eqprop.experiments.run_folder import MODEL, STUDY, open_run
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.runs.learn_on_chip import learn_on_chip, learning_result
+from neuro_eqprop.runs.rate_baseline import Direction, directions, exact_gradient
+from neuro_eqprop.runs.run_folder import MODEL, STUDY, open_run
+from neuro_eqprop.simulators.learning import NO_SYNAPSES, no_progress
+from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (
     PlasticityConfig,

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.brian2.setup import simulator
-from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.schedules import free_only
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.dynamics.schedules import free_only
+from neuro_eqprop.simulators.brian2.setup import simulator
+from neuro_eqprop.simulators.recordings import MemorySink, Record
+from neuro_eqprop.simulators.reference.simulator import Reference
 from neuro_eqprop.spiking.fixed_point import FRACTION, weights
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
@@ -31,7 +32,6 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.traces import MemorySink, Record
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "loihi-arithmetic.md"
 CELLS, INPUT = "cells", "input"

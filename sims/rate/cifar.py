@@ -20,8 +20,8 @@ from typing import Any
 import torch
 
 import neuro_eqprop as ne
-from neuro_eqprop.checked_files.write import write_text
-from neuro_eqprop.experiments.run_folder import METRICS, RESUME
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.runs.run_folder import METRICS, RESUME
 
 MEASURED = Path(__file__).parent / "measured" / "real_data.json"
 LEARNING_RATE = 0.005

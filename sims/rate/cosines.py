@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from neuro_eqprop.arrays import Array, defined_cosine
+from neuro_eqprop.common.arrays import Array, defined_cosine
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.experiments.config import Study, adapt, make_study
-from neuro_eqprop.experiments.train import initial_snapshot
-from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.runs.train import initial_snapshot
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.study import Study, adapt, make_study
 from neuro_eqprop.training.train import train
 
 SMOOTH = make_study(

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array, defined_cosine
+from neuro_eqprop.common.arrays import Array, defined_cosine
 from neuro_eqprop.data import Split, one_hot
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.solve import GaussSeidel, SolveStatus, Stop, solve
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.gradients.implicit import implicit_gradient

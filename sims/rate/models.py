@@ -26,20 +26,20 @@ from end_cosine import end_cosine
 from models_page import page
 from models_rows import ROWS
 
-from neuro_eqprop.checked_files.write import write_text
+from neuro_eqprop.api.model import Model
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import Dataset, Split, load_data
-from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.train import initial_snapshot
-from neuro_eqprop.io import checkpoint
-from neuro_eqprop.model import Model
-from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.solve import Stop, solve
+from neuro_eqprop.dynamics.field import State, field
+from neuro_eqprop.dynamics.solve import Stop, solve
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.networks.network import Cost, Network
+from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.runs import checkpoint
+from neuro_eqprop.runs.train import initial_snapshot
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.phases import settling
+from neuro_eqprop.training.study import Study, adapt
 from neuro_eqprop.training.train import Snapshot, train
 
 KEPT = Path(__file__).parent / "measured"

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import find
-from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.runs.run_folder import Run, open_run
+from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.spiking.codes import Code, LoweringError
+from neuro_eqprop.training.study import Study, adapt
 
 DEEP = "--hidden 96,96 --feedback 0.1 --epochs 40"
 RELU = "--activation relu --output linear --beta 0.25 --set free_steps=6 --set nudged_steps=3"

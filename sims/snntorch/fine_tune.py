@@ -17,9 +17,9 @@ import torch
 from torch import nn
 
 import neuro_eqprop as ne
-from neuro_eqprop.arrays import Ints
-from neuro_eqprop.backends.snntorch.native import SpikingModule
+from neuro_eqprop.common.arrays import Ints
 from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.simulators.snntorch.native import SpikingModule
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "fine-tuning.md"
 BITS, BATCH, RATE, SCALE = 8, 64, 1e-4, 8.0

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from neuro_eqprop.backends.base import Feature
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.checked_files.write import write_text
-from neuro_eqprop.testing import check_case, draw_case
-from neuro_eqprop.testing.case import Case, run_case
-from neuro_eqprop.testing.random_networks import draw_whole_case, lengthened
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.simulators.base import Feature
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import check_case, draw_case
+from neuro_eqprop.simulators.testing.case import Case, run_case
+from neuro_eqprop.simulators.testing.random_networks import draw_whole_case, lengthened
 
 SIMULATORS = ("emulator", "snntorch", "brian2", "lava")
 SEED = 11

@@ -8,14 +8,14 @@ from typing import Any
 
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
-from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria
-from neuro_eqprop.experiments.event_stats import event_stats
-from neuro_eqprop.experiments.run_folder import MODEL, Run, open_run
-from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.rate.inference import Inference
+from neuro_eqprop.dynamics.inference import Inference
+from neuro_eqprop.runs.evaluate import accuracy_of, agreement, equilibria
+from neuro_eqprop.runs.event_stats import event_stats
+from neuro_eqprop.runs.run_folder import MODEL, Run, open_run
+from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
+from neuro_eqprop.training.study import Study, adapt
 
 MNIST = "--dataset mnist --learning-rate 0.001 --batch 64"
 DEEP = "--feedback 0.1 --set free_steps=10 --set nudged_steps=4"

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from recipes import Bench
 
-from neuro_eqprop.checked_files.write import write_text
+from neuro_eqprop.files.write import write_text
 from neuro_eqprop.spiking.codes import Code
 
 NETWORKS = {

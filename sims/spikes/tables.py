@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from recipes import RECIPES, Bench
 
-from neuro_eqprop.checked_files.write import write_text
+from neuro_eqprop.files.write import write_text
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
 

@@ -14,9 +14,9 @@ import matplotlib as mpl
 import numpy as np
 
 import neuro_eqprop as ne
-from neuro_eqprop.analysis.spike_timing import SpikeTiming, stdp_window
-from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest
-from neuro_eqprop.experiments.pair_protocol import PairCurve
+from neuro_eqprop.runs.learn_on_chip.trace import TraceRequest
+from neuro_eqprop.runs.pair_protocol import PairCurve
+from neuro_eqprop.traces.spike_timing import SpikeTiming, stdp_window
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 TAU, SAMPLES = 8.0, 200

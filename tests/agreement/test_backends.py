@@ -12,11 +12,15 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from neuro_eqprop.arrays import Array, Bits, Shape
-from neuro_eqprop.backends.base import EVERYTHING, Feature, Result, Support
-from neuro_eqprop.backends.reference import fixed_point, simulator
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.common.arrays import Array, Bits, Shape
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.simulators.base import EVERYTHING, Feature, Result, Support
+from neuro_eqprop.simulators.recordings import Record, Recording, Sink
+from neuro_eqprop.simulators.reference import fixed_point, simulator
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import CASES, check_backend, check_case, draw_case, draw_cases
+from neuro_eqprop.simulators.testing.case import Case, run_case
+from neuro_eqprop.simulators.testing.random_networks import GRID, active, ties
 from neuro_eqprop.spiking import float_step, integer_step
 from neuro_eqprop.spiking.float_step import FloatState, step_graded, step_spiking, step_tracking
 from neuro_eqprop.spiking.ir import (
@@ -28,10 +32,6 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.testing import CASES, check_backend, check_case, draw_case, draw_cases
-from neuro_eqprop.testing.case import Case, run_case
-from neuro_eqprop.testing.random_networks import GRID, active, ties
-from neuro_eqprop.traces import Record, Recording, Sink
 
 NAMED = {case.name: case for case in CASES}
 NETWORKS = 20

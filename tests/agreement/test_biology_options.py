@@ -8,22 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import cosine
-from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.brian2.continuous import BASE, Brian2Biology, settle
-from neuro_eqprop.backends.brian2.continuous_learning import Brian2BiologyLearner
-from neuro_eqprop.backends.brian2.dale import with_interneurons
-from neuro_eqprop.backends.brian2.neuron_models import MODELS, find_model
-from neuro_eqprop.backends.brian2.options import biology, parse_options
-from neuro_eqprop.backends.learning import Synapses, no_progress
-from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.cli import main
+from neuro_eqprop.common.arrays import cosine
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.io.trace.lazy import read
-from neuro_eqprop.schedules import free_only
+from neuro_eqprop.dynamics.schedules import free_only
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.brian2.continuous import BASE, Brian2Biology, settle
+from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLearner
+from neuro_eqprop.simulators.brian2.dale import with_interneurons
+from neuro_eqprop.simulators.brian2.neuron_models import MODELS, find_model
+from neuro_eqprop.simulators.brian2.options import biology, parse_options
+from neuro_eqprop.simulators.learning import Synapses, no_progress
+from neuro_eqprop.simulators.recordings import MemorySink, Record
+from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import (
     Population,
@@ -36,7 +36,7 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import LearningRule, PlasticNetwork, TrainingSamples
-from neuro_eqprop.traces import MemorySink, Record
+from neuro_eqprop.traces.lazy import read
 
 pytestmark = pytest.mark.brian2
 

@@ -13,14 +13,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends.base import Backend, BackendError
-from neuro_eqprop.backends.brian2 import simulator as simulator_module
-from neuro_eqprop.backends.brian2.setup import SETTINGS, settings, simulator
-from neuro_eqprop.backends.brian2.simulator import Brian2, values_per_sample
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.testing import CASES, check_case
-from neuro_eqprop.testing.case import run_case
-from neuro_eqprop.traces import NOTHING
+from neuro_eqprop.simulators.base import Backend, BackendError
+from neuro_eqprop.simulators.brian2 import simulator as simulator_module
+from neuro_eqprop.simulators.brian2.setup import SETTINGS, settings, simulator
+from neuro_eqprop.simulators.brian2.simulator import Brian2, values_per_sample
+from neuro_eqprop.simulators.recordings import NOTHING
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import CASES, check_case
+from neuro_eqprop.simulators.testing.case import run_case
 
 NAMED = {case.name: case for case in CASES}
 
@@ -29,8 +29,8 @@ import logging, os, signal, sys, tempfile, warnings
 before = sys.excepthook, signal.getsignal(signal.SIGINT), warnings.showwarning
 import numpy as np
 chance = np.random.get_state()[1].copy()
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.testing import CASES, check_case
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import CASES, check_case
 brian2 = load_backend("brian2")
 assert "brian2" not in sys.modules, "imported before it is run"
 check_case(brian2, CASES[0])
@@ -165,6 +165,6 @@ def test_a_numpy_that_brian2_does_not_know_says_what_to_install(
         raise AttributeError("type object 'numpy.ndarray' has no attribute 'ptp'")
 
     monkeypatch.delitem(sys.modules, "brian2", raising=False)
-    monkeypatch.setattr("neuro_eqprop.backends.brian2.setup.import_module", fail)
+    monkeypatch.setattr("neuro_eqprop.simulators.brian2.setup.import_module", fail)
     with pytest.raises(BackendError, match=r"'ptp'.*numpy<2\.4"):
         run_case(load_backend("brian2"), CASES[0])

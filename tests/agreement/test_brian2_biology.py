@@ -14,10 +14,14 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import Backend, BackendError, Feature, Result, tally
-from neuro_eqprop.backends.brian2.continuous import (
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.schedules import Schedule, free_only, three_phase
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.runs.evaluate import agreement, equilibria
+from neuro_eqprop.runs.run_folder import Run, open_run
+from neuro_eqprop.runs.train import run_training
+from neuro_eqprop.simulators.base import Backend, BackendError, Feature, Result, tally
+from neuro_eqprop.simulators.brian2.continuous import (
     BASE,
     NOISY,
     Biology,
@@ -26,14 +30,10 @@ from neuro_eqprop.backends.brian2.continuous import (
     settle,
     values_per_sample,
 )
-from neuro_eqprop.backends.brian2.dale import merge_pairs, pair_stimulus, paired
-from neuro_eqprop.backends.brian2.setup import SETTINGS, simulator
-from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.evaluate import agreement, equilibria
-from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.schedules import Schedule, free_only, three_phase
+from neuro_eqprop.simulators.brian2.dale import merge_pairs, pair_stimulus, paired
+from neuro_eqprop.simulators.brian2.setup import SETTINGS, simulator
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Recording
+from neuro_eqprop.simulators.reference.simulator import Reference
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -45,7 +45,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.traces import NOTHING, MemorySink, Record, Recording
+from neuro_eqprop.training.study import make_study
 
 pytestmark = pytest.mark.brian2
 
@@ -280,7 +280,7 @@ def test_nothing_global_is_changed_and_objects_are_freed() -> None:
 
 FRESH = """
 import numpy as np, sys
-from neuro_eqprop.backends.brian2.continuous import NOISY, settle
+from neuro_eqprop.simulators.brian2.continuous import NOISY, settle
 assert "brian2" not in sys.modules, "imported before it is run"
 from neuro_eqprop.spiking.ir import Population, Reset, Spiking, SpikingNetwork, Stimulus
 cells = Population("cells", Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, 2.0), np.full(3, 0.5))

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, TANH
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.brian2.learning_equations import time_constant
-from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
-from neuro_eqprop.backends.registry import learner_names, load_learner
 from neuro_eqprop.cli import main
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
+from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.brian2.learning_equations import time_constant
+from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
+from neuro_eqprop.simulators.registry import learner_names, load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus

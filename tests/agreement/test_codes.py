@@ -8,17 +8,20 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, TANH, Activation
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.emulator import simulator
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.schedules import free_only, tail, three_phase, two_phase
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.schedules import free_only, tail, three_phase, two_phase
+from neuro_eqprop.networks.activations import HARD_SIGMOID, HARD_TANH, LINEAR, TANH, Activation
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.emulator import simulator
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing.case import Case, Run, record_everything, run_case
+from neuro_eqprop.simulators.testing.random_networks import attempt_case, draw_spiking
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.counter_rng import uniform
 from neuro_eqprop.spiking.ir import (
@@ -32,9 +35,6 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.lower import lower, rates_of, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.testing.case import Case, Run, record_everything, run_case
-from neuro_eqprop.testing.random_networks import attempt_case, draw_spiking
-from neuro_eqprop.traces import NOTHING, MemorySink
 from neuro_eqprop.training.relax import SWEEPS, relax
 
 BETA = 0.25

@@ -10,13 +10,17 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import LINEAR, TANH, tanh
-from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.emulator import packed, simulator
-from neuro_eqprop.backends.emulator.simulator import Emulator
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.schedules import free_only, three_phase
+from neuro_eqprop.common.arrays import Array, UnknownNameError
+from neuro_eqprop.dynamics.schedules import free_only, three_phase
+from neuro_eqprop.networks.activations import LINEAR, TANH, tanh
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.emulator import packed, simulator
+from neuro_eqprop.simulators.emulator.simulator import Emulator
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import CASES, check_backend
+from neuro_eqprop.simulators.testing.case import Case, Run, record_everything, run_case
+from neuro_eqprop.simulators.testing.random_networks import attempt_case, draw_case, draw_cases
 from neuro_eqprop.spiking.ir import (
     Graded,
     Population,
@@ -28,10 +32,6 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.testing import CASES, check_backend
-from neuro_eqprop.testing.case import Case, Run, record_everything, run_case
-from neuro_eqprop.testing.random_networks import attempt_case, draw_case, draw_cases
-from neuro_eqprop.traces import NOTHING, MemorySink, Record
 
 INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=1.0)
 LOGGED = Record(frozenset({"a", "b"}), frozenset({("a", "voltage"), ("b", "drive")}))
@@ -213,7 +213,7 @@ def test_a_stimulus_that_does_not_fit_is_refused() -> None:
 
 def test_all_networks_share_few_compiled_functions() -> None:
     """Compiling takes seconds: once a number format, kinds of neurons, and with convolutions."""
-    from neuro_eqprop.backends.emulator.kernels import emulate
+    from neuro_eqprop.simulators.emulator.kernels import emulate
 
     for number in range(4):
         case = draw_case(4, number)
@@ -229,11 +229,11 @@ def test_all_networks_share_few_compiled_functions() -> None:
 
 
 HITS = """
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.testing import CASES
-from neuro_eqprop.testing.case import run_case
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import CASES
+from neuro_eqprop.simulators.testing.case import run_case
 run_case(load_backend("emulator"), CASES[0])
-from neuro_eqprop.backends.emulator.kernels import emulate
+from neuro_eqprop.simulators.emulator.kernels import emulate
 print(sum(emulate.stats.cache_hits.values()), sum(emulate.stats.cache_misses.values()))
 """
 
@@ -245,7 +245,7 @@ def test_the_machine_code_is_found_again_by_the_next_process() -> None:
 
 
 def test_a_run_that_does_not_fit_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neuro_eqprop.backends.emulator import memory
+    from neuro_eqprop.simulators.emulator import memory
 
     network = pair(np.random.default_rng(0))
     needed = memory.emulator_memory(network, samples=3)

@@ -8,19 +8,19 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array, defined_cosine
-from neuro_eqprop.backends.base import Result
-from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.schedules import Schedule, three_phase
+from neuro_eqprop.common.arrays import Array, defined_cosine
+from neuro_eqprop.dynamics.field import State, field
+from neuro_eqprop.dynamics.schedules import Schedule, three_phase
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.simulators.base import Result
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
+from neuro_eqprop.simulators.reference.simulator import Reference
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.lower import lower, stimulate
-from neuro_eqprop.traces import NOTHING, MemorySink
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 

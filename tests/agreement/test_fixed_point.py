@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import neuro_eqprop as ne
-from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, Activation
-from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import Backend, BackendError
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.schedules import three_phase
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.dynamics.schedules import three_phase
+from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU, TANH, Activation
+from neuro_eqprop.simulators.base import Backend, BackendError
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing.case import Case, Run, record_everything, run_case
+from neuro_eqprop.simulators.testing.random_networks import attempt_case
 from neuro_eqprop.spiking.fixed_point import TOP
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
@@ -32,8 +34,6 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
 from neuro_eqprop.spiking.synapses import DenseSynapses
-from neuro_eqprop.testing.case import Case, Run, record_everything, run_case
-from neuro_eqprop.testing.random_networks import attempt_case
 
 ON = ("reference", "emulator")
 INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH, Activation, ActivationKind
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array, defined_cosine
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.solve import SolveStatus
+from neuro_eqprop.common.arrays import Array, defined_cosine
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.dynamics.solve import SolveStatus
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH, Activation, ActivationKind
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.training.gradients.exact import equilibrium, finite_difference, implicit
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian

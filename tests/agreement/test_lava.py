@@ -20,15 +20,19 @@ import numpy as np
 import pytest
 
 import neuro_eqprop
-from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH
-from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.backends import subprocess as child
-from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.lava.job import Job
-from neuro_eqprop.backends.lava.simulator import VARIABLE, Lava, interpreter, measure
-from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.schedules import Phase, Schedule, free_only, three_phase
+from neuro_eqprop.common.arrays import Array, UnknownNameError
+from neuro_eqprop.dynamics.schedules import Phase, Schedule, free_only, three_phase
+from neuro_eqprop.files import subprocess as child
+from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU, TANH
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.lava.job import Job
+from neuro_eqprop.simulators.lava.simulator import VARIABLE, Lava, interpreter, measure
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record
+from neuro_eqprop.simulators.reference.simulator import Reference
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import CASES
+from neuro_eqprop.simulators.testing.case import Case
+from neuro_eqprop.simulators.testing.random_networks import draw_whole_case
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -39,10 +43,6 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.testing import CASES
-from neuro_eqprop.testing.case import Case
-from neuro_eqprop.testing.random_networks import draw_whole_case
-from neuro_eqprop.traces import NOTHING, MemorySink, Record
 
 pytestmark = pytest.mark.lava
 
@@ -375,10 +375,10 @@ SCRIPT = """
 import sys
 import numpy as np
 import neuro_eqprop
-from neuro_eqprop.backends.lava.simulator import Lava
-from neuro_eqprop.schedules import free_only
+from neuro_eqprop.simulators.lava.simulator import Lava
+from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, SpikingNetwork, Stimulus
-from neuro_eqprop.traces import NOTHING, MemorySink
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
 neuron = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, 2.0)
 loop = Projection("a", "a", np.array([[0.25, -0.5], [0.75, 0.125]]))
 network = SpikingNetwork(1e-3, (Population("a", neuron, np.array([0.5, 0.375])),), (loop,), "a")

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation
-from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
-from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.experiments.learn_on_chip import OnChipWarning, learn_on_chip
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.runs.learn_on_chip import OnChipWarning, learn_on_chip
+from neuro_eqprop.simulators.lava.learning.job import LearningJob, LearningPopulation
+from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
+from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.phases import PhaseLengths
@@ -162,7 +162,7 @@ def test_the_engine_is_lavas_own() -> None:
     from lava.proc.dense import models
     from lava.proc.dense.process import LearningDense
 
-    from neuro_eqprop.backends.lava.learning.processes import synapses
+    from neuro_eqprop.simulators.lava.learning.processes import synapses
 
     assert issubclass(synapses.PlasticSynapses, LearningDense)
     plastic, training = task(HUNDRED["rate"])

@@ -10,17 +10,21 @@ import numpy as np
 import pytest
 
 from neuro_eqprop import open_run
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import BackendError, Feature
-from neuro_eqprop.backends.lava.export import stock_plan
-from neuro_eqprop.backends.lava.native.plan import Plan, biases, expanded
-from neuro_eqprop.backends.lava.variants import LavaFused, LavaStock
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.model import Model
-from neuro_eqprop.schedules import free_only
+from neuro_eqprop.api.model import Model
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.schedules import free_only
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.simulators.base import BackendError, Feature
+from neuro_eqprop.simulators.lava.export import stock_plan
+from neuro_eqprop.simulators.lava.native.plan import Plan, biases, expanded
+from neuro_eqprop.simulators.lava.variants import LavaFused, LavaStock
+from neuro_eqprop.simulators.recordings import MemorySink, Record
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import CASES, check_case, draw_case
+from neuro_eqprop.simulators.testing.case import Case, run_case
+from neuro_eqprop.simulators.testing.random_networks import draw_whole_case
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Gain,
@@ -32,10 +36,6 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.synapses import DenseSynapses
-from neuro_eqprop.testing import CASES, check_case, draw_case
-from neuro_eqprop.testing.case import Case, run_case
-from neuro_eqprop.testing.random_networks import draw_whole_case
-from neuro_eqprop.traces import MemorySink, Record
 
 pytestmark = pytest.mark.lava
 NAMED = {case.name: case for case in CASES}

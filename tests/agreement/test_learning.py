@@ -6,19 +6,20 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, TANH
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array, defined_cosine
-from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
-from neuro_eqprop.backends.reference.loihi_engine import ENDS, round_stochastic
-from neuro_eqprop.backends.registry import load_learner
+from neuro_eqprop.common.arrays import Array, defined_cosine
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.experiments.learning_cost import events_by_step
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.runs.learning_cost import events_by_step
+from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
+from neuro_eqprop.simulators.recordings import Record
+from neuro_eqprop.simulators.reference.loihi_engine import ENDS, round_stochastic
+from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.nonidealities import Nonidealities
@@ -31,7 +32,6 @@ from neuro_eqprop.spiking.plasticity import (
     TrainingSamples,
     engine_for,
 )
-from neuro_eqprop.traces import Record
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
@@ -238,7 +238,7 @@ def test_they_are_equal_on_other_networks(which: str) -> None:
 
 
 def test_the_emulator_may_be_stopped_between_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neuro_eqprop.backends.emulator import learning
+    from neuro_eqprop.simulators.emulator import learning
 
     plastic, training = task(CASES["rate, run on"])
     whole = learn("emulator", plastic, training)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.backends.base import kinds
-from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
-from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.simulators.base import kinds
+from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
+from neuro_eqprop.simulators.recordings import parse_record
+from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import IntegerArithmetic, LearningRule, TrainingSamples
-from neuro_eqprop.traces import parse_record
 
 SAMPLES = 3
 PHASES = PhaseLengths(6, 3, 3).schedule(beta=0.5, centered=True)

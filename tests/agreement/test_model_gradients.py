@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.activations import LINEAR, TANH
-from neuro_eqprop.architectures import (
+from neuro_eqprop.common.arrays import Array, defined_cosine
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.networks.activations import LINEAR, TANH
+from neuro_eqprop.networks.architectures import (
     Block,
     convolutional,
     feed_forward,
@@ -24,14 +26,12 @@ from neuro_eqprop.architectures import (
     toroidal,
     transformer,
 )
-from neuro_eqprop.arrays import Array, defined_cosine
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Connection, Cost, Network
-from neuro_eqprop.operators import Attention, AttentionKind
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.protocol import Ops
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Connection, Cost, Network
+from neuro_eqprop.networks.operators import Attention, AttentionKind
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.protocol import Ops
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.errors import TrainingError

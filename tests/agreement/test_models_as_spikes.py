@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
-from neuro_eqprop.architectures import (
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.inference import infer
+from neuro_eqprop.dynamics.schedules import free_only, tail
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH
+from neuro_eqprop.networks.architectures import (
     Block,
     convolutional,
     feed_forward,
@@ -18,23 +21,20 @@ from neuro_eqprop.architectures import (
     toroidal,
     transformer,
 )
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.emulator.simulator import Emulator
-from neuro_eqprop.backends.nir.read import from_nir
-from neuro_eqprop.backends.nir.write import to_nir
-from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.operators import Attention, AttentionKind
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.inference import infer
-from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.operators import Attention, AttentionKind
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.simulators.emulator.simulator import Emulator
+from neuro_eqprop.simulators.nir.read import from_nir
+from neuro_eqprop.simulators.nir.write import to_nir
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
+from neuro_eqprop.simulators.reference.simulator import Reference
+from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.lower import lower, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.traces import NOTHING, MemorySink
 
 NETWORKS: dict[str, tuple[Network, Code]] = {
     "conv": (

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import tally
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.schedules import free_only
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.schedules import free_only
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.simulators.base import tally
+from neuro_eqprop.simulators.recordings import Counts, MemorySink, Record
+from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, with_input
 from neuro_eqprop.spiking.ir import (
@@ -26,7 +27,6 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.lower import lower
-from neuro_eqprop.traces import Counts, MemorySink, Record
 
 SAMPLES, STEPS = 5, 20
 SIZES = {"input": 12, "hidden": 9, "output": 4}

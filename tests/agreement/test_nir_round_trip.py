@@ -20,21 +20,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU, TANH, box
-from neuro_eqprop.architectures import convolutional, layered, looped, toroidal
-from neuro_eqprop.backends.nir.document import Document, Feed, NirError
-from neuro_eqprop.backends.nir.framework_check import RUNNERS, Comparison, examine, prepare
-from neuro_eqprop.backends.nir.read import from_nir, read
-from neuro_eqprop.backends.nir.write import to_nir, write
+from neuro_eqprop.api.model import Model
 from neuro_eqprop.cli import main
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.config import write as as_toml
-from neuro_eqprop.experiments.run_folder import MODEL, STUDY, open_run
-from neuro_eqprop.experiments.translate import document_of
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.io.checkpoint import save
-from neuro_eqprop.model import Model
-from neuro_eqprop.networks import Network
+from neuro_eqprop.networks.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU, TANH, box
+from neuro_eqprop.networks.architectures import convolutional, layered, looped, toroidal
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.runs.checkpoint import save
+from neuro_eqprop.runs.run_folder import MODEL, STUDY, open_run
+from neuro_eqprop.runs.translate import document_of
+from neuro_eqprop.simulators.nir.document import Document, Feed, NirError
+from neuro_eqprop.simulators.nir.framework_check import RUNNERS, Comparison, examine, prepare
+from neuro_eqprop.simulators.nir.read import from_nir, read
+from neuro_eqprop.simulators.nir.write import to_nir, write
+from neuro_eqprop.simulators.testing.check import check_case
+from neuro_eqprop.simulators.testing.random_networks import draw_case
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -46,8 +46,8 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
-from neuro_eqprop.testing.check import check_case
-from neuro_eqprop.testing.random_networks import draw_case
+from neuro_eqprop.training.study import make_study
+from neuro_eqprop.training.study import write as as_toml
 
 DECAYS = st.sampled_from([0.0, 1.0, 0.5, 0.1]) | st.floats(0.0, 1.0)
 NUMBERS = st.floats(-1e6, 1e6)
@@ -108,7 +108,7 @@ def test_there_and_back_everything_is_equal(document: Document) -> None:
 
 @pytest.mark.parametrize("number", range(4))
 def test_what_was_read_runs_as_what_was_written(number: int, tmp_path: Path) -> None:
-    from neuro_eqprop.backends.emulator.simulator import Emulator
+    from neuro_eqprop.simulators.emulator.simulator import Emulator
 
     case = draw_case(3, number)
     to_nir(case.network, tmp_path / "net.nir")

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.arrays import defined_cosine
+from neuro_eqprop.common.arrays import defined_cosine
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.inference import SETTLED, infer
-from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.solve import SolveStatus, Stop
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.inference import SETTLED, infer
+from neuro_eqprop.dynamics.schedules import three_phase
+from neuro_eqprop.dynamics.solve import SolveStatus, Stop
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.runs.run_folder import Run, open_run
+from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.spiking.codes import Code, LoweringError
 from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.study import make_study
 
 pytestmark = pytest.mark.slow
 LEAST = {"layered": 0.975, "looped": 0.965}

@@ -8,11 +8,11 @@ from typing import cast
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends.base import Backend, BackendError
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.backends.snntorch.simulator import SnnTorch
-from neuro_eqprop.testing import CASES, check_case, draw_case
-from neuro_eqprop.testing.case import Case, run_case
+from neuro_eqprop.simulators.base import Backend, BackendError
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.snntorch.simulator import SnnTorch
+from neuro_eqprop.simulators.testing import CASES, check_case, draw_case
+from neuro_eqprop.simulators.testing.case import Case, run_case
 
 NAMED = {case.name: case for case in CASES}
 
@@ -66,7 +66,7 @@ def test_nothing_is_left_behind() -> None:
 def test_neurons_are_those_of_snntorch() -> None:
     import snntorch
 
-    from neuro_eqprop.backends.snntorch.modules import Net, SpikingLayer
+    from neuro_eqprop.simulators.snntorch.modules import Net, SpikingLayer
 
     case = NAMED["nudge"]
     net = Net(case.network, case.stimulus)

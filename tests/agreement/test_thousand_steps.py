@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.testing import check_case, draw_case
-from neuro_eqprop.testing.case import run_case
-from neuro_eqprop.testing.random_networks import draw_whole_case, lengthened
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import check_case, draw_case
+from neuro_eqprop.simulators.testing.case import run_case
+from neuro_eqprop.simulators.testing.random_networks import draw_whole_case, lengthened
 
 LAVA = [pytest.mark.lava, pytest.mark.slow]
 

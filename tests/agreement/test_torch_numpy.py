@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.protocol import Ops
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.inference import infer
-from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.solve import Anderson, Damped, GaussSeidel, Solver, Stop, solve
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.inference import infer
+from neuro_eqprop.dynamics.schedules import three_phase
+from neuro_eqprop.dynamics.solve import Anderson, Damped, GaussSeidel, Solver, Stop, solve
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.protocol import Ops
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 

@@ -15,13 +15,13 @@ from random import Random
 import h5py
 import pytest
 
-from neuro_eqprop.checked_files.read import BoundedReader, FileFormatError
+from neuro_eqprop.chips.profiles.load import load_profile
+from neuro_eqprop.chips.profiles.schema import ProfileError
 from neuro_eqprop.data.cifar10 import from_archive
 from neuro_eqprop.data.dataset import DataError
-from neuro_eqprop.io.profile.load import load_profile
-from neuro_eqprop.io.profile.schema import ProfileError
-from neuro_eqprop.io.trace.lazy import read
-from neuro_eqprop.io.trace.schema import TraceError
+from neuro_eqprop.files.read import BoundedReader, FileFormatError
+from neuro_eqprop.traces.lazy import read
+from neuro_eqprop.traces.schema import TraceError
 
 SIMS = Path(__file__).parents[2] / "sims" / "attack"
 sys.path.insert(0, str(SIMS))

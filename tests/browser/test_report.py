@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
+from neuro_eqprop.chips.energy.pareto import Point
+from neuro_eqprop.chips.energy.result import CurveSettings, EnergyEstimate, EnergyReport
+from neuro_eqprop.chips.profile import Boundary
 from neuro_eqprop.cli import main
-from neuro_eqprop.energy.pareto import Point
-from neuro_eqprop.energy.result import CurveSettings, EnergyEstimate, EnergyReport
-from neuro_eqprop.hardware.profile import Boundary
 from neuro_eqprop.html_report.write import report
-from neuro_eqprop.io.trace.lazy import read
-from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.synapse_recording import COLUMNS
+from neuro_eqprop.simulators.synapse_recording import COLUMNS
+from neuro_eqprop.traces.lazy import read
+from neuro_eqprop.traces.synapse_history import synapse_logs_of_trace
+from neuro_eqprop.traces.trace import Trace
 
 pytestmark = pytest.mark.browser
 

@@ -13,11 +13,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.claims import cache, report
-from neuro_eqprop.claims import latex as paper
-from neuro_eqprop.claims.charts import Chart, Mark, Series, draw
-from neuro_eqprop.claims.claim import (
+from neuro_eqprop.cli import main
+from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.runs.executors import Serial
+from neuro_eqprop.runs.executors.task import canonical
+from sims.claims import cache, report
+from sims.claims import latex as paper
+from sims.claims.charts import Chart, Mark, Series, draw
+from sims.claims.claim import (
     Budget,
     Cell,
     CellResult,
@@ -28,13 +31,10 @@ from neuro_eqprop.claims.claim import (
     below,
     conclude,
 )
-from neuro_eqprop.claims.definitions import IDS, claim, claims
-from neuro_eqprop.claims.registry import FUNCTIONS, find
-from neuro_eqprop.claims.run import ClaimResult, best_known_result, claim_result, run_claims
-from neuro_eqprop.claims.statistics import Interval
-from neuro_eqprop.cli import main
-from neuro_eqprop.executors import Serial
-from neuro_eqprop.executors.task import canonical
+from sims.claims.definitions import IDS, claim, claims
+from sims.claims.registry import FUNCTIONS, find
+from sims.claims.run import ClaimResult, best_known_result, claim_result, run_claims
+from sims.claims.statistics import Interval
 
 NOTES = 28
 

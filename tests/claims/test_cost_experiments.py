@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.activations import LINEAR, TANH
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.architectures.registry import MODELS
-from neuro_eqprop.claims.experiments.autograd_eqprop import prepare_autograd_step
-from neuro_eqprop.claims.experiments.kernel import prepare_step, relative_difference
-from neuro_eqprop.claims.experiments.memory import growth, peaks, saved_by_models, saved_bytes
 from neuro_eqprop.data import load_digits
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.schedules import three_phase
+from neuro_eqprop.dynamics.schedules import three_phase
+from neuro_eqprop.networks.activations import LINEAR, TANH
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.architectures.registry import MODELS
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.training.study import make_study
+from sims.claims.experiments.autograd_eqprop import prepare_autograd_step
+from sims.claims.experiments.kernel import prepare_step, relative_difference
+from sims.claims.experiments.memory import growth, peaks, saved_by_models, saved_bytes
 
 LOOPED = {"model": "looped", "width": 96, "depth": 1, "batch": 96}
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.claims.cache import CacheError, cell_path, gather, load, missing, store
-from neuro_eqprop.claims.claim import Cell, CellResult, timeless
-from neuro_eqprop.claims.run import run_cells
-from neuro_eqprop.executors import Executor, Processes, Serial
-from neuro_eqprop.executors.task import canonical
+from neuro_eqprop.runs.executors import Executor, Processes, Serial
+from neuro_eqprop.runs.executors.task import canonical
+from sims.claims.cache import CacheError, cell_path, gather, load, missing, store
+from sims.claims.claim import Cell, CellResult, timeless
+from sims.claims.run import run_cells
 
 
 def report(do: str, seed: int = 0, **more: float) -> Cell:

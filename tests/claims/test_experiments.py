@@ -7,37 +7,37 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.claims.cell_builders import TRANSFORMER
-from neuro_eqprop.claims.claim import Cell, timeless
-from neuro_eqprop.claims.definitions import claim, hierarchical_cifar, text_sst2
-from neuro_eqprop.claims.experiments.backprop_mlp import accuracy_of, perceptron, train_by_backprop
-from neuro_eqprop.claims.experiments.common import (
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.inference import infer
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Cost
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.runs.executors.task import canonical
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.config import Nudging, TrainingConfig
+from neuro_eqprop.training.gradients.exact import finite_difference, implicit
+from neuro_eqprop.training.rules.hybrid import stem_of
+from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.study import make_study
+from sims.claims.cell_builders import TRANSFORMER
+from sims.claims.claim import Cell, timeless
+from sims.claims.definitions import claim, hierarchical_cifar, text_sst2
+from sims.claims.experiments.backprop_mlp import accuracy_of, perceptron, train_by_backprop
+from sims.claims.experiments.common import (
     TEST_STOP,
     Trained,
     data_of,
     initial_snapshot,
     study_of,
 )
-from neuro_eqprop.claims.experiments.lipschitz import jacobians
-from neuro_eqprop.claims.experiments.patch_stem_transformer import with_stem
-from neuro_eqprop.claims.experiments.settling import early_exit
-from neuro_eqprop.claims.experiments.variational import Shapes, autoencoder
-from neuro_eqprop.claims.registry import run_cell
-from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
-from neuro_eqprop.executors.task import canonical
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Cost
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.inference import infer
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import Nudging, TrainingConfig
-from neuro_eqprop.training.gradients.exact import finite_difference, implicit
-from neuro_eqprop.training.rules.hybrid import stem_of
-from neuro_eqprop.training.rules.registry import RULES
+from sims.claims.experiments.lipschitz import jacobians
+from sims.claims.experiments.patch_stem_transformer import with_stem
+from sims.claims.experiments.settling import early_exit
+from sims.claims.experiments.variational import Shapes, autoencoder
+from sims.claims.registry import run_cell
 
 DIGITS: dict[str, Any] = {"dataset": "digits", "images": 300, "tests": 60}
 LOOPED = {

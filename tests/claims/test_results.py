@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuro_eqprop.claims import cache, report
-from neuro_eqprop.claims.claim import Budget, Cell, CellResult, Json, timeless
-from neuro_eqprop.claims.definitions import IDS, claim
-from neuro_eqprop.claims.registry import run_cell
-from neuro_eqprop.claims.run import ClaimResult, claim_result
+from sims.claims import cache, report
+from sims.claims.claim import Budget, Cell, CellResult, Json, timeless
+from sims.claims.definitions import IDS, claim
+from sims.claims.registry import run_cell
+from sims.claims.run import ClaimResult, claim_result
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS.parent / "results" / "claims"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from neuro_eqprop.claims.statistics import (
+from sims.claims.statistics import (
     Interval,
     cohens_d,
     deviation,

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from neuro_eqprop.arrays import closest_first
-from neuro_eqprop.backends.lava import simulator
 from neuro_eqprop.cli import main
+from neuro_eqprop.common.arrays import closest_first
 from neuro_eqprop.data import DataError, digits, load_data
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.runs.train import run_training
+from neuro_eqprop.simulators.lava import simulator
+from neuro_eqprop.training.study import make_study
 
 TINY = make_study(hidden=(6,), epochs=1, batch=512)
 
@@ -233,8 +233,8 @@ def foreign(path: Path) -> None:
 
 
 def poisoned(path: Path) -> None:
-    from neuro_eqprop.io.checkpoint import load as load_checkpoint
-    from neuro_eqprop.io.checkpoint import save
+    from neuro_eqprop.runs.checkpoint import load as load_checkpoint
+    from neuro_eqprop.runs.checkpoint import save
 
     kept = load_checkpoint(path)
     kept.params["output"][3] = np.nan
@@ -388,7 +388,7 @@ def test_training_that_explodes_is_reported_in_a_sentence(tmp_path: Path) -> Non
 def test_an_interrupt_ends_with_130_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from neuro_eqprop.experiments import train
+    from neuro_eqprop.runs import train
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

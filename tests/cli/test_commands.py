@@ -17,9 +17,6 @@ from rich.console import Console
 
 import neuro_eqprop as ne
 from neuro_eqprop import __version__
-from neuro_eqprop.activations import HIDDEN, OUTPUT
-from neuro_eqprop.architectures.registry import MODELS
-from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.cli import COMMANDS, command, demo, main
 from neuro_eqprop.cli.command import (
     float_from_zero,
@@ -32,6 +29,9 @@ from neuro_eqprop.cli.command import (
 )
 from neuro_eqprop.cli.evaluate import change
 from neuro_eqprop.cli.simulate import phases
+from neuro_eqprop.networks.activations import HIDDEN, OUTPUT
+from neuro_eqprop.networks.architectures.registry import MODELS
+from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.rules.registry import RULES
 

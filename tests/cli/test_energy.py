@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from neuro_eqprop.activations import HARD_SIGMOID, TANH, Activation
-from neuro_eqprop.architectures import layered
+from neuro_eqprop.api.model import Model
+from neuro_eqprop.chips.energy.file import SCHEMA, read_energy
+from neuro_eqprop.chips.energy.pareto import SLACK
+from neuro_eqprop.chips.energy.validation import validate_profiles
+from neuro_eqprop.chips.profiles.load import load_profile, profile_folder
+from neuro_eqprop.chips.workload_file import CountsError, read_workload, to_json
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy import show
-from neuro_eqprop.energy.file import SCHEMA, read_energy
-from neuro_eqprop.energy.pareto import SLACK
-from neuro_eqprop.energy.validation import validate_profiles
-from neuro_eqprop.experiments.config import make_study, write
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.io.checkpoint import save
-from neuro_eqprop.io.profile.load import load_profile, profile_folder
-from neuro_eqprop.io.workload_file import CountsError, read_workload, to_json
-from neuro_eqprop.model import Model
+from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH, Activation
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.runs.checkpoint import save
+from neuro_eqprop.training.study import make_study, write
 
 TWO, TWENTY = ("--samples", "2"), ("--samples", "20")
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.experiments.learn_on_chip import loop
-from neuro_eqprop.experiments.learn_on_chip.epoch import learn_epoch
-from neuro_eqprop.io import checkpoint
+from neuro_eqprop.runs import checkpoint
+from neuro_eqprop.runs.learn_on_chip import loop
+from neuro_eqprop.runs.learn_on_chip.epoch import learn_epoch
 
 FIELDS = {
     *("run", "dataset", "model", "rule", "nudging", "beta", "seed", "epochs", "parameters"),
@@ -298,7 +298,7 @@ def test_a_refusal_keeps_the_existing_run(
     options: tuple[str, ...],
     sentence: str,
 ) -> None:
-    monkeypatch.setattr("neuro_eqprop.backends.lava.learning.learner.interpreter", lambda *_: "")
+    monkeypatch.setattr("neuro_eqprop.simulators.lava.learning.learner.interpreter", lambda *_: "")
     monkeypatch.chdir(graded[0])
     before = {path.name: path.read_bytes() for path in graded[0].iterdir()}
     forced = () if "exists" in sentence else ("--force",)

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import neuro_eqprop as ne
-from neuro_eqprop.claims.definitions import IDS
+from sims.claims.definitions import IDS
 
 BUSY = {
     "python": "while True: pass",
     "compiled": (
-        "import numpy as np; from neuro_eqprop.jit import inner\n"
+        "import numpy as np; from neuro_eqprop.common.jit import inner\n"
         "@inner\ndef spin(n):\n"
         "    s = 0.0\n"
         "    for k in range(n):\n"
@@ -129,7 +129,7 @@ def test_no_code_of_the_current_folder_runs(
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     code = (
-        "import time; from neuro_eqprop.executors.local import Worker\n"
+        "import time; from neuro_eqprop.runs.executors.local import Worker\n"
         "workers = [Worker.start() for _ in range(2)]\n"
         "print(*(w.process.pid for w in workers), flush=True); time.sleep(60)\n"
     )

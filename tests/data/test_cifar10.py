@@ -16,7 +16,7 @@ import pytest
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import DATASETS, FOLDER, DataError, cifar10, load_data, summary
 from neuro_eqprop.data.cifar10 import ARCHIVE, RECORD, TEST, TRAIN
-from neuro_eqprop.io.dataset.verify import verify
+from neuro_eqprop.data.verify import verify
 
 
 def contents() -> dict[str, bytes]:

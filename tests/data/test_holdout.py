@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuro_eqprop.arrays import Ints
+from neuro_eqprop.common.arrays import Ints
 from neuro_eqprop.data import DataError, Dataset, Split, hold_out, load_data
 from neuro_eqprop.data.holdout import stratified
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop import data
-from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.data import (
     DATASETS,
     DataError,

@@ -9,7 +9,7 @@ import pytest
 
 from neuro_eqprop.data import FOLDER, DataError, load_data, load_sst2
 from neuro_eqprop.data.sst2 import ARCHIVE, tokenise, vocabulary
-from neuro_eqprop.io.dataset.verify import UNKNOWN, verify
+from neuro_eqprop.data.verify import UNKNOWN, verify
 
 TRAIN = "sentence\tlabel\nA good film , good fun\t1\nbad , bad film\t0\nit 's bad\t0\n"
 DEV = "sentence\tlabel\ngood zebra\t1\n"

@@ -10,7 +10,7 @@ import pytest
 
 from neuro_eqprop.cli import main, parser
 from neuro_eqprop.data import DATASETS
-from neuro_eqprop.data.sequences import KINDS
+from sims.claims.data.sequences import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "data.md"
 TEXT = PAGE.read_text()

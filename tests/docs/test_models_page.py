@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.activations import LINEAR, TANH
-from neuro_eqprop.architectures import convolutional, multiscale
-from neuro_eqprop.architectures.multiscale import SCALES
-from neuro_eqprop.architectures.registry import MODELS
-from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli.train import SETTINGS
-from neuro_eqprop.experiments.config import Study, adapt, make_study
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.settings import settings_of
-from neuro_eqprop.solve import GaussSeidel, Stop, solve
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.common.settings import settings_of
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.solve import GaussSeidel, Stop, solve
+from neuro_eqprop.networks.activations import LINEAR, TANH
+from neuro_eqprop.networks.architectures import convolutional, multiscale
+from neuro_eqprop.networks.architectures.multiscale import SCALES
+from neuro_eqprop.networks.architectures.registry import MODELS
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
+from neuro_eqprop.training.study import Study, adapt, make_study
 
 TEXT = (Path(__file__).parents[2] / "docs" / "explanation" / "models.md").read_text()
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from neuro_eqprop.chips.profiles.load import profile_folder
 from neuro_eqprop.cli import main
-from neuro_eqprop.io.profile.load import profile_folder
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.cli.settings_page import page
-from neuro_eqprop.settings import facts, settings_of
+from neuro_eqprop.common.settings import facts, settings_of
+from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
 

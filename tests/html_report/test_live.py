@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 
 from neuro_eqprop.html_report.live import LOOPBACK, page, serve, state
-from neuro_eqprop.io.trace.file import write
-from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.traces.file import write
+from neuro_eqprop.traces.trace import Trace
 
 
 def ask(port: int, path: str, host: str = LOOPBACK) -> tuple[int, str]:

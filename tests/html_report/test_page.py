@@ -21,16 +21,19 @@ import pytest
 from torch import nn
 
 import neuro_eqprop
-from neuro_eqprop.analysis.compare import hebbian_update
-from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
+from neuro_eqprop.chips.energy.dense_reference import Comparison, Outcome, Reference
+from neuro_eqprop.chips.energy.estimate import Estimate
+from neuro_eqprop.chips.energy.monte_carlo import Energy
+from neuro_eqprop.chips.energy.pareto import Point
+from neuro_eqprop.chips.energy.result import (
+    CountedEvents,
+    CurveSettings,
+    EnergyEstimate,
+    EnergyReport,
+)
+from neuro_eqprop.chips.energy.terms import MissingTerm
+from neuro_eqprop.chips.profile import Boundary
 from neuro_eqprop.cli import main
-from neuro_eqprop.energy.dense_reference import Comparison, Outcome, Reference
-from neuro_eqprop.energy.estimate import Estimate
-from neuro_eqprop.energy.monte_carlo import Energy
-from neuro_eqprop.energy.pareto import Point
-from neuro_eqprop.energy.result import CountedEvents, CurveSettings, EnergyEstimate, EnergyReport
-from neuro_eqprop.energy.terms import MissingTerm
-from neuro_eqprop.hardware.profile import Boundary
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report import write as write_module
 from neuro_eqprop.html_report.contents import read_contents
@@ -40,10 +43,12 @@ from neuro_eqprop.html_report.section import Limits
 from neuro_eqprop.html_report.sections import SECTIONS
 from neuro_eqprop.html_report.sections.settling import smooth
 from neuro_eqprop.html_report.sections.synapses import data as synapse_data
-from neuro_eqprop.io.trace.lazy import read
-from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
-from neuro_eqprop.traces import select_samples
+from neuro_eqprop.simulators.recordings import select_samples
+from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, Weights
+from neuro_eqprop.traces.compare import hebbian_update
+from neuro_eqprop.traces.lazy import read
+from neuro_eqprop.traces.synapse_history import synapse_logs_of_trace
+from neuro_eqprop.traces.trace import Trace
 
 Fill = Callable[[Path], Path]
 ChipEstimate = Callable[..., EnergyEstimate]

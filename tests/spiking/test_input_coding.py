@@ -8,21 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, RELU
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import Result, tally
-from neuro_eqprop.backends.registry import load_backend
+from neuro_eqprop.api.model import Model
+from neuro_eqprop.api.spiking_model import dense_macs
 from neuro_eqprop.cli import main
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import Dataset, load_data
-from neuro_eqprop.experiments.config import make_study, write
-from neuro_eqprop.experiments.evaluate import evaluate
-from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.io.checkpoint import save
-from neuro_eqprop.model import Model
-from neuro_eqprop.networks import Connection, Layer, Network, Role
-from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.dynamics.schedules import free_only, tail
+from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Connection, Layer, Network, Role
+from neuro_eqprop.runs.checkpoint import save
+from neuro_eqprop.runs.evaluate import evaluate
+from neuro_eqprop.runs.run_folder import MODEL, STUDY, Run, open_run
+from neuro_eqprop.simulators.base import Result, tally
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
+from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.testing import check_case
+from neuro_eqprop.simulators.testing.case import Case, record_everything, run_case
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.input_coding import (
     ON,
@@ -36,10 +39,7 @@ from neuro_eqprop.spiking.input_coding import (
 )
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import lower, rates_of
-from neuro_eqprop.spiking.model import dense_macs
-from neuro_eqprop.testing import check_case
-from neuro_eqprop.testing.case import Case, record_everything, run_case
-from neuro_eqprop.traces import NOTHING, MemorySink
+from neuro_eqprop.training.study import make_study, write
 
 X = np.rint(np.random.default_rng(1).random((5, 12)) * 255) / 255 * (np.arange(12) % 3 > 0)
 

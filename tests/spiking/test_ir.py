@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,

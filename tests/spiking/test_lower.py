@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.ir import Gain, Graded, Reset, Spiking
 from neuro_eqprop.spiking.lower import lower, snap, stimulate

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, RELU
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.schedules import Phase
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.schedules import Phase
+from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.counter_rng import chances, uniform
 from neuro_eqprop.spiking.ir import Stimulus

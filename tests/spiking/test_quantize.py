@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuro_eqprop.activations import HARD_SIGMOID, TANH, box
-from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.registry import check_run, load_backend
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH, box
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.registry import check_run, load_backend
 from neuro_eqprop.spiking.fixed_point import (
     ONE,
     STATE_BITS,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
 from neuro_eqprop.spiking.codes import CODES, Coding
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import lower

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.operators import (
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.networks.operators import (
     AtToken,
     Conv2d,
     DelayedFeedback,
@@ -20,7 +20,7 @@ from neuro_eqprop.operators import (
     Pooled,
     Sparse,
 )
-from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.spiking.ir import Projection
 from neuro_eqprop.spiking.operator_synapses import operator_synapses, unit_vectors
 from neuro_eqprop.spiking.synapses import (

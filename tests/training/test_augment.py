@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from neuro_eqprop.api.estimator import EqPropClassifier
 from neuro_eqprop.data import load_data
-from neuro_eqprop.estimator import EqPropClassifier
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.training.augment import no_augmentation, random_shift
+from neuro_eqprop.training.study import make_study
 
 SHAPE = (2, 5, 4)
 

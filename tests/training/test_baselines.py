@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from neuro_eqprop.data import load_data
-from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.train import initial_snapshot
+from neuro_eqprop.runs.train import initial_snapshot
+from neuro_eqprop.training.study import Study, adapt
 from neuro_eqprop.training.train import Progress, train
 
 DATA = load_data("digits")

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
-from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.data import Split, load_digits
-from neuro_eqprop.experiments.config import Study, adapt, make_study
-from neuro_eqprop.experiments.run_folder import METRICS, RunError
-from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.inference import accuracy, infer, score
+from neuro_eqprop.dynamics.inference import accuracy, infer, score
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.runs.run_folder import METRICS, RunError
+from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.diagnostics import DRIFT_LIMIT, Diagnostics, diagnose
+from neuro_eqprop.training.study import Study, adapt, make_study
 
 RECIPE = TrainingConfig(1, 8, "sgd", 0.1, Nudging.CENTERED, 0.1, 60, 40, 0)
 

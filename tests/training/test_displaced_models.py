@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.arrays import Array, cosine
+from neuro_eqprop.common.arrays import Array, cosine
 from neuro_eqprop.data import Dataset, one_hot
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of, phase_gradients
 from neuro_eqprop.training.rules.phases import settle_phases
+from neuro_eqprop.training.study import make_study
 
 SAMPLES = 6
 KINDS: dict[str, dict[str, Any]] = {

@@ -8,20 +8,25 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
-from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped, multiscale
-from neuro_eqprop.arrays import cosine
+from neuro_eqprop.common.arrays import cosine
 from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.train import initial_snapshot
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
-from neuro_eqprop.operators import Conv2d, Dense, LayerNorm, Pooled
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.solve import GaussSeidel
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.dynamics.solve import GaussSeidel
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.networks.architectures import (
+    convolutional,
+    feed_forward,
+    layered,
+    looped,
+    multiscale,
+)
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role
+from neuro_eqprop.networks.operators import Conv2d, Dense, LayerNorm, Pooled
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.runs.train import initial_snapshot
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast import displacement, layer_kernels, structure
@@ -32,6 +37,7 @@ from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.samples import sample_source
+from neuro_eqprop.training.study import make_study
 from neuro_eqprop.training.train import start_state, train_batch
 
 CLASSES, SAMPLES, STEPS = 6, 11, 60

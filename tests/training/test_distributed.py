@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.training.distributed import ALONE, ProcessGroup
 
 SETTINGS = ["--dataset", "digits", "--hidden", "24,12", "--batch", "100", "--seed", "3"]
@@ -57,8 +57,8 @@ def test_two_processes_train_as_one_and_resume_to_the_same_bytes(tmp_path: Path)
     assert len(whole) == 2
     # Interrupted after the first epoch: the folder as it was then.
     script = (
-        "import sys; from neuro_eqprop.experiments import run_folder\n"
-        "import neuro_eqprop.experiments.train as t\n"
+        "import sys; from neuro_eqprop.runs import run_folder\n"
+        "import neuro_eqprop.runs.train as t\n"
         "from neuro_eqprop.cli import main\n"
         "kept = t.save_epoch\n"
         "def save(*a):\n    kept(*a)\n    import os; os._exit(9)\n"

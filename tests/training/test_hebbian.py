@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
-from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Connection, Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.schedules import free_only, three_phase, two_phase
-from neuro_eqprop.solve import Damped, GaussSeidel, SolveStatus
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.field import State, field
+from neuro_eqprop.dynamics.schedules import free_only, three_phase, two_phase
+from neuro_eqprop.dynamics.solve import Damped, GaussSeidel, SolveStatus
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR
+from neuro_eqprop.networks.architectures import layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Connection, Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 

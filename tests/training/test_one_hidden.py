@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
-from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.protocol import Ops
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import Field, field
-from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.solve import Damped, Equilibrium, SolveStatus, Stop, solve
+from neuro_eqprop.dynamics.field import Field, field
+from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.dynamics.solve import Damped, Equilibrium, SolveStatus, Stop, solve
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.networks.architectures import convolutional, feed_forward, layered, looped
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Cost, Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.protocol import Ops
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast.one_hidden import (

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.experiments.config import Study, adapt, make_study
-from neuro_eqprop.experiments.train import check_training, run_training
+from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.runs.train import check_training, run_training
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates, torch_schedulers
 from neuro_eqprop.training.optimizers import OPTIMISERS, make_optimizer
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
 from neuro_eqprop.training.settings import KNOWN_WITHOUT_TORCH
+from neuro_eqprop.training.study import Study, adapt, make_study
 
 
 def test_options_are_read_from_the_text() -> None:

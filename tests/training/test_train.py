@@ -14,20 +14,20 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.activations import LINEAR, TANH
-from neuro_eqprop.architectures import layered
 from neuro_eqprop.data import load_data
-from neuro_eqprop.experiments.config import Study, adapt, make_study, read, write
-from neuro_eqprop.experiments.run_folder import RunError, open_run
-from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.initialise import initialise
-from neuro_eqprop.io.checkpoint import load_training
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.inference import accuracy
+from neuro_eqprop.dynamics.inference import accuracy
+from neuro_eqprop.networks.activations import LINEAR, TANH
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.runs.checkpoint import load_training
+from neuro_eqprop.runs.run_folder import RunError, open_run
+from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.rules.contrastive import contrastive
+from neuro_eqprop.training.study import Study, adapt, make_study, read, write
 from neuro_eqprop.training.train import Progress, Snapshot, train
 
 TINY = make_study(hidden=(9,), epochs=3, batch=256, free_steps=8, nudged_steps=4, seed=5)

@@ -8,7 +8,7 @@ from html import escape
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.html import DASH, listing
 from neuro_eqprop.html_report.section import Section
-from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.traces.trace import Trace
 
 
 def body(run: RunContents) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neuro_eqprop.analysis.compare import SETTLED
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.encoding import encode
 from neuro_eqprop.html_report.html import (
@@ -21,6 +20,7 @@ from neuro_eqprop.html_report.html import (
     text_cell,
 )
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
+from neuro_eqprop.traces.compare import SETTLED
 
 POINTS = 800
 """Points of a scatter plot, for each layer and phase."""

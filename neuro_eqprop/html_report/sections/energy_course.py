@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.analysis.spike_statistics import settling_energy
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.html import chart
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
+from neuro_eqprop.traces.spike_statistics import settling_energy
 
 MAX_POINTS = 256
 

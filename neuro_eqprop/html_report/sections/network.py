@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
+from neuro_eqprop.api.model import Model
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.section import Section
-from neuro_eqprop.model import Model
 
 WIDTH, HEIGHT, GAP = 132, 66, 74
 """Width and height of a layer in the diagram, and the space between two layers."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.analysis.compare import has_nudged_phases
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.dynamics.schedules import contrast
 from neuro_eqprop.html_report.commands import recorded_by
 from neuro_eqprop.html_report.contents import RunContents, TraceView, is_graded
 from neuro_eqprop.html_report.encoding import encode, encode_steps
 from neuro_eqprop.html_report.html import chart, missing
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
-from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.schedules import contrast
-from neuro_eqprop.traces import ActivityKind
+from neuro_eqprop.simulators.recordings import ActivityKind
+from neuro_eqprop.traces.compare import has_nudged_phases
+from neuro_eqprop.traces.trace import Trace
 
 MAX_FEATURES = 1024
 """Largest number of inputs of a sample that goes into the page."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-from neuro_eqprop.analysis.spike_statistics import computed_by, spike_statistics
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.html import Cell, decimal, table, text_cell
 from neuro_eqprop.html_report.section import Section
+from neuro_eqprop.traces.spike_statistics import computed_by, spike_statistics
 
 HEADER = ["spikes of", "layer", "phase", "rate (Hz)", "ISI CV", "Fano", "correlation", "I/E"]
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from neuro_eqprop.analysis.compare import has_both_rates, has_nudged_phases, hebbian_update
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.dynamics.schedules import contrast
 from neuro_eqprop.html_report.commands import recorded_by
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.encoding import encode
 from neuro_eqprop.html_report.html import chart
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
 from neuro_eqprop.html_report.sections.settling import answers, output_change
-from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.schedules import contrast
-from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
+from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, Weights
+from neuro_eqprop.traces.compare import has_both_rates, has_nudged_phases, hebbian_update
+from neuro_eqprop.traces.trace import Trace
 
 VISIBLE = 0.01
 """Smallest update of a sample that is worth showing, as a fraction of the largest one."""

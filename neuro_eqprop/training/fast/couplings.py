@@ -24,10 +24,10 @@ import torch
 from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
-from neuro_eqprop.arrays import Shape
-from neuro_eqprop.networks import Connection, Network
-from neuro_eqprop.operators import Conv2d, Dense, Operator, PerToken, Pooled
-from neuro_eqprop.ops.torch import ROW_MAJOR_COLUMNS, TorchOps
+from neuro_eqprop.common.arrays import Shape
+from neuro_eqprop.networks.network import Connection, Network
+from neuro_eqprop.networks.operators import Conv2d, Dense, Operator, PerToken, Pooled
+from neuro_eqprop.networks.ops.torch import ROW_MAJOR_COLUMNS, TorchOps
 
 Tensor = torch.Tensor
 Term = tuple[Tensor, Tensor]

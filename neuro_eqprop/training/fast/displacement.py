@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import torch
 
-from neuro_eqprop.architectures.normalised import without_normalisation
-from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.operators.embedding import Embedding
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import shape_input, with_padding_mask
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.dynamics.field import shape_input, with_padding_mask
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.networks.architectures.normalised import without_normalisation
+from neuro_eqprop.networks.network import Cost, Network
+from neuro_eqprop.networks.operators.embedding import Embedding
+from neuro_eqprop.networks.ops.protocol import Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.fast import chain as chains
 from neuro_eqprop.training.fast.chain import Nudge, Rest

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.jit import inner, inner_reordered, outer
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.common.jit import inner, inner_reordered, outer
+from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.training.fast.one_hidden_kernel import argmax, squared_error
 from neuro_eqprop.training.fast.pooling_kernels import clip
 

@@ -22,9 +22,9 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from neuro_eqprop.activations import Activation
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.networks.activations import Activation
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.fast import couplings
 from neuro_eqprop.training.fast.couplings import Tensor
 

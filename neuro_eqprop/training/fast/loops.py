@@ -22,8 +22,8 @@ from typing import Protocol
 
 import torch
 
-from neuro_eqprop.operators.attention import Attention, AttentionKind
-from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.networks.operators.attention import Attention, AttentionKind
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.fast.couplings import Coupling, Tensor
 from neuro_eqprop.training.fast.layer_state import add_transpose
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuro_eqprop.activations import ActivationKind
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import DENSE, Cost, Network
-from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.rate.field import Field, check_beta, shape_input
-from neuro_eqprop.schedules import Schedule, contrast
-from neuro_eqprop.solve import Equilibrium, Stop, fixed_steps_result
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.field import Field, check_beta, shape_input
+from neuro_eqprop.dynamics.schedules import Schedule, contrast
+from neuro_eqprop.dynamics.solve import Equilibrium, Stop, fixed_steps_result
+from neuro_eqprop.networks.activations import ActivationKind
+from neuro_eqprop.networks.network import DENSE, Cost, Network
+from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.fast.keep_last import keep_last
 

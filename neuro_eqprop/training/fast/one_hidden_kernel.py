@@ -1,7 +1,7 @@
 """Compiled sweeps of one hidden layer and the output, one sample after the other.
 
 The weights between the two are few, so all arrays of a settling sample stay in the cache. The
-equations are those of `neuro_eqprop.rate.field`, with a the drive from the input, W the
+equations are those of `neuro_eqprop.dynamics.field`, with a the drive from the input, W the
 weights from hidden to output, g the feedback:
 
     s = clip(a + g W^T o)
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuro_eqprop.jit import inner, inner_reordered, outer
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.common.jit import inner, inner_reordered, outer
+from neuro_eqprop.networks.ops.protocol import Values
 
 if TYPE_CHECKING:
     from neuro_eqprop.training.fast.one_hidden import PackedBatch, PackedUpdate

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.training.fast.couplings import DenseCoupling, Tensor
 from neuro_eqprop.training.fast.layer_state import LayerState, PlainState, PooledState, as_array
 

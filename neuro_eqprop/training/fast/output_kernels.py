@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuro_eqprop.jit import inner, outer
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.common.jit import inner, outer
+from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.training.fast import pooling_kernels
 from neuro_eqprop.training.fast.layer_kernels import ONE, tanh
 from neuro_eqprop.training.fast.one_hidden_kernel import clip as clip_all

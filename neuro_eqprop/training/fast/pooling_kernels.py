@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.jit import inner, outer
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.common.jit import inner, outer
+from neuro_eqprop.networks.ops.protocol import Values
 
 Square = tuple[int, ...]
 Row = tuple[np.uint64, np.uint64, np.uint64]

@@ -14,10 +14,10 @@ from math import gcd
 
 import torch
 
-from neuro_eqprop.activations import ActivationKind
-from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
-from neuro_eqprop.operators.attention import Attention
-from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.networks.activations import ActivationKind
+from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role
+from neuro_eqprop.networks.operators.attention import Attention
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.fast.couplings import (
     Coupling,
     Tensor,

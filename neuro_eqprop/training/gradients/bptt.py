@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import Field, State, field
-from neuro_eqprop.solve import Solver
+from neuro_eqprop.dynamics.field import Field, State, field
+from neuro_eqprop.dynamics.solve import Solver
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.gradients.implicit import symmetrise
 from neuro_eqprop.training.gradients.loss import loss

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.field import State, field
+from neuro_eqprop.dynamics.solve import GaussSeidel, SolveStatus, Stop, solve
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrise
 from neuro_eqprop.training.gradients.loss import loss
 

@@ -1,6 +1,6 @@
 """The gradient at an equilibrium by the implicit function theorem (Bai et al. 2019).
 
-`neuro_eqprop.rate.adjoint` has the equation. The weight of a symmetric self-connection changes as a
+`dynamics.adjoint` has the equation. The weight of a symmetric self-connection changes as a
 symmetric matrix.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 import torch
 
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.adjoint import AdjointMap
-from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.solve import Stop
+from neuro_eqprop.dynamics.adjoint import AdjointMap
+from neuro_eqprop.dynamics.field import State, field
+from neuro_eqprop.dynamics.solve import Stop
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.gradients.loss import loss
 
 

@@ -5,9 +5,9 @@ The EqProp rules do not need the value of the cost.
 
 from __future__ import annotations
 
-from neuro_eqprop.networks import Cost
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.rate.field import Field, State
+from neuro_eqprop.dynamics.field import Field, State
+from neuro_eqprop.networks.network import Cost
+from neuro_eqprop.networks.ops.protocol import Values
 
 
 def output_values(free: Field, state: State) -> Values:

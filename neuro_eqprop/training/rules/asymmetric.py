@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from neuro_eqprop.networks import Connection, DirectedEdge, Network, Role
-from neuro_eqprop.operators import Attention
-from neuro_eqprop.operators.linearise import NonlinearOperator, Tangent
-from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.rate.field import Field, State, shape_input
-from neuro_eqprop.schedules import Schedule, contrast
+from neuro_eqprop.dynamics.field import Field, State, shape_input
+from neuro_eqprop.dynamics.schedules import Schedule, contrast
+from neuro_eqprop.networks.network import Connection, DirectedEdge, Network, Role
+from neuro_eqprop.networks.operators import Attention
+from neuro_eqprop.networks.operators.linearise import NonlinearOperator, Tangent
+from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.rules.hebbian import bias_update, rate_shifts
 
 

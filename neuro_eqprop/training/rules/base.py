@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, TrainingConfig
 from neuro_eqprop.training.settings import RuleSettings

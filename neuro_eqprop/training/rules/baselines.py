@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import torch
 
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.solve import Stop, solve
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.solve import Stop, solve
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.gradients.bptt import bptt_gradient

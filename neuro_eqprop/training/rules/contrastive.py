@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast.displacement import update_by_displacement

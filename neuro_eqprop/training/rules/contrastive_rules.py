@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Ops, Values
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neuro_eqprop.networks import Connection, Layer, Network, Role
-from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.rate.field import State, shape_input
-from neuro_eqprop.schedules import Schedule, contrast
+from neuro_eqprop.dynamics.field import State, shape_input
+from neuro_eqprop.dynamics.schedules import Schedule, contrast
+from neuro_eqprop.networks.network import Connection, Layer, Network, Role
+from neuro_eqprop.networks.ops.protocol import Ops, Values
 
 
 def hebbian(

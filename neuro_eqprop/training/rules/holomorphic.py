@@ -17,13 +17,13 @@ from functools import partial
 
 import torch
 
-from neuro_eqprop.activations import ActivationKind
-from neuro_eqprop.networks import Network
-from neuro_eqprop.operators import AttentionKind, CrossAttention
-from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.solve import Stop, solve
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.solve import Stop, solve
+from neuro_eqprop.networks.activations import ActivationKind
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.operators import AttentionKind, CrossAttention
+from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.errors import TrainingError

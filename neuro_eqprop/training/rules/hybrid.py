@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import torch
 
-from neuro_eqprop.networks import Network, Role
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.schedules import contrast
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.schedules import contrast
+from neuro_eqprop.networks.network import Network, Role
+from neuro_eqprop.networks.ops.protocol import Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule

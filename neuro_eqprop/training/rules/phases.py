@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.rate.field import Field, State
-from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.solve import Anderson, Damped, Equilibrium, GaussSeidel, Inner
+from neuro_eqprop.dynamics.field import Field, State
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.dynamics.solve import Anderson, Damped, Equilibrium, GaussSeidel, Inner
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neuro_eqprop.networks import Network, Role
-from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.rate.field import Field, State, field, shape_input
+from neuro_eqprop.dynamics.field import Field, State, field, shape_input
+from neuro_eqprop.networks.network import Network, Role
+from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule

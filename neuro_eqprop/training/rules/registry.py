@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuro_eqprop.plugins import Registry
+from neuro_eqprop.common.plugins import Registry
 from neuro_eqprop.training.rules.base import UpdateRule
 
 HERE = "neuro_eqprop.training.rules"

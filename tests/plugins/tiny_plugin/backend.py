@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from neuro_eqprop.backends.base import EVERYTHING, BackendInfo, Result, Support
-from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.simulators.base import EVERYTHING, BackendInfo, Result, Support
+from neuro_eqprop.simulators.recordings import Record, Sink
+from neuro_eqprop.simulators.reference.simulator import Reference
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
-from neuro_eqprop.traces import Record, Sink
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from neuro_eqprop.activations import TANH, activation
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.architectures.base import Architecture, ModelSettings, size
-from neuro_eqprop.arrays import Shape
-from neuro_eqprop.networks import Network
-from neuro_eqprop.settings import setting
+from neuro_eqprop.common.arrays import Shape
+from neuro_eqprop.common.settings import setting
+from neuro_eqprop.networks.activations import TANH, activation
+from neuro_eqprop.networks.architectures import layered
+from neuro_eqprop.networks.architectures.base import Architecture, ModelSettings, size
+from neuro_eqprop.networks.network import Network
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.settings import setting
+from neuro_eqprop.common.settings import setting
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.protocol import Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule

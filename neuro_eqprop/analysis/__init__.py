@@ -1,1 +1,0 @@
-"""Comparison of traces, agreement metrics, and virtual weight updates."""

@@ -1,0 +1,1 @@
+"""What people hold: models, spiking models, the estimator."""

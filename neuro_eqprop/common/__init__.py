@@ -1,0 +1,1 @@
+"""Types of arrays, errors, units, settings, plug-ins and compilation, which all rooms use."""

@@ -1,0 +1,123 @@
+"""Download the files of a data set from the mirrors in its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage
+from pathlib import Path
+from typing import IO
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+
+from neuro_eqprop.data import FOLDER, DataError
+from neuro_eqprop.data.manifest import DatasetFile, Manifest, safe
+from neuro_eqprop.data.verify import SAME, UNKNOWN, matches
+from neuro_eqprop.files.write import atomic
+
+CHUNK = 1 << 16
+TIMEOUT = 30.0
+"""Seconds without data after which a mirror counts as failed."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with the file's name, the bytes received since the last call, and its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedFile:
+    """A file of a data set after `fetch`; no address if it was there already."""
+
+    path: str
+    address: str | None
+    state: str
+
+
+def fetch(manifest: Manifest, folder: Path, progress: Progress) -> list[FetchedFile]:
+    """Download every file of a manifest into a folder; files with the right checksum are kept."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot create {folder} ({error}); choose another folder") from error
+    try:
+        return [fetch_file(manifest, file, folder, progress) for file in manifest.files]
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def fetch_file(
+    manifest: Manifest, file: DatasetFile, folder: Path, progress: Progress
+) -> FetchedFile:
+    """Download one file from the first mirror that serves it with the right checksum."""
+    path = folder / file.name
+    if path.is_file() and matches(path, file):
+        return FetchedFile(str(path), None, SAME)
+    failures = []
+    for mirror in manifest.mirrors:
+        address = mirror + file.name
+        try:
+            return FetchedFile(str(path), address, download(address, file, path, progress))
+        except (OSError, HTTPException, DataError) as error:
+            reason = str(getattr(error, "reason", error)) or type(error).__name__
+            failures.append(f"{address}: {reason}")
+    raise DataError(
+        f"{file.name} of data set {manifest.name!r} could not be downloaded "
+        f"({'; '.join(failures)}); try again with a network, or copy the file into {folder} or "
+        f"into {manifest.name}/ below a folder named by {FOLDER}"
+    )
+
+
+def download(address: str, file: DatasetFile, path: Path, progress: Progress) -> str:
+    """Download to a temporary name, compare the checksum, rename; the result of the checksum."""
+    same: bool | None = None
+
+    def verify(temporary: Path) -> None:
+        nonlocal same
+        same = matches(temporary, file, name=path.name)
+        if same is False:
+            raise DataError("the download has another SHA-256 than the manifest states")
+
+    with atomic(path, size=file.bytes, verify=verify) as temporary, temporary.open("xb") as out:
+        copy(address, file, out.write, progress)
+    return SAME if same else UNKNOWN
+
+
+class SafeRedirects(HTTPRedirectHandler):
+    """Redirect handler that refuses addresses without https."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        """The request to the new address."""
+        if not safe(newurl):
+            raise DataError(f"the server redirects the download to {newurl}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def https_only() -> OpenerDirector:
+    """URL opener that follows redirects only to addresses that `safe` accepts."""
+    return build_opener(SafeRedirects)
+
+
+def copy(
+    address: str, file: DatasetFile, write: Callable[[bytes], int], progress: Progress
+) -> None:
+    """Copy the bytes at an address; a response much larger than the file is an error.
+
+    Only https is used, also after a redirect.
+    """
+    if not safe(address):
+        raise DataError(f"{address} is not an https address")
+    received, most = 0, 2 * file.bytes + CHUNK
+    request = Request(address, headers={"User-Agent": "neuro-eqprop"})
+    with https_only().open(request, timeout=TIMEOUT) as answer:
+        promised = answer.headers.get("Content-Length")
+        if promised is not None and not (promised.isdecimal() and int(promised) <= most):
+            raise DataError(f"the server announces {promised} bytes; the file has {file.bytes}")
+        while chunk := answer.read(CHUNK):
+            received += len(chunk)
+            if received > most:
+                raise DataError(f"received more than {most} bytes; the file has {file.bytes}")
+            write(chunk)
+            progress(file.name, len(chunk), file.bytes)
+    if promised is not None and received != int(promised):
+        raise DataError(f"received {received} of {promised} bytes")

@@ -1,0 +1,191 @@
+"""The data sets of this machine: list them, download one, verify one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.common.arrays import Shape
+from neuro_eqprop.data import DATASETS, DataError, load_data, missing
+from neuro_eqprop.data.fetch import FetchedFile, fetch
+from neuro_eqprop.data.manifest import load_manifest
+from neuro_eqprop.data.paths import home
+from neuro_eqprop.data.registry import copy_of, place
+from neuro_eqprop.data.verify import SAME, UNKNOWN, verify
+
+DownloadCallback = Callable[[int, int], None]
+"""Called with the bytes that were received so far, and those of the data set."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStatus:
+    """A data set, where it is, and how to get it."""
+
+    name: str
+    place: str
+    what: str
+    shape: Shape
+    classes: int
+    train: int
+    test: int
+    missing: str | None
+    """How to get it; None if it is here."""
+    note: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain JSON values."""
+        return asdict(self) | {"shape": list(self.shape)}
+
+
+def list_data() -> list[DatasetStatus]:
+    """Every data set by name, without loading any.
+
+    Returns
+    -------
+    list of DatasetStatus
+        Content, shape, sizes, and the folder or package each comes from.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> first = ne.list_data()[0]
+    >>> first.name, first.shape, first.missing
+    ('digits', (1, 8, 8), None)
+    """
+    return [
+        DatasetStatus(
+            entry.name,
+            place(entry),
+            entry.what,
+            tuple(entry.shape),
+            entry.classes,
+            entry.train,
+            entry.test,
+            missing(entry),
+            copy_of(entry),
+        )
+        for entry in DATASETS.values()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """The files of a data set after `download_data`."""
+
+    name: str
+    folder: str
+    files: list[FetchedFile]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `data get --json`."""
+        files = [{"path": f.path, "address": f.address, "verdict": f.state} for f in self.files]
+        return {"name": self.name, "folder": self.folder, "files": files}
+
+
+def download_data(
+    name: str, to: str | Path | None = None, *, progress: DownloadCallback | None = None
+) -> Download:
+    """Download the files of a data set that are not here yet, and verify their checksums.
+
+    Parameters
+    ----------
+    name : str
+        A data set of `list_data`.
+    to : str or Path, optional
+        The parent folder; the default is NEURO_EQPROP_DATA, or the cache of the user.
+    progress : callable, optional
+        Called with the bytes that were received so far, and those of the data set.
+
+    Returns
+    -------
+    Download
+        The folder, and for each file its address and the result of its checksum.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be downloaded, or the data set needs a package that is not installed.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> ne.download_data("digits").folder
+    'nothing to download: embedded'
+    """
+    entry = DATASETS.find(name)
+    if not entry.files:
+        if lacking := missing(entry):
+            raise DataError(f"data set {name!r} {lacking}")
+        return Download(name, f"nothing to download: {entry.origin}", [])
+    folder, listed = Path(to or home()) / name, load_manifest(name)
+    done, total = 0, sum(file.bytes for file in listed.files)
+
+    def report(file: str, more: int, size: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(done, total)
+
+    return Download(name, str(folder), fetch(listed, folder, report))
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCheck:
+    """Sizes of a data set that was read, and the results of its checksums."""
+
+    name: str
+    train: int
+    test: int
+    features: int
+    shape: Shape
+    classes: int
+    note: str
+    files_as_in_manifest: list[str]
+    files_without_checksum: list[str]
+    files_of_a_copy: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `data check --json`."""
+        return asdict(self) | {"shape": list(self.shape)}
+
+
+def check_data(name: str | Path) -> DatasetCheck:
+    """Compare the files of a data set with their checksums, then read it.
+
+    Parameters
+    ----------
+    name : str or Path
+        A data set of `list_data`, or a `.npz` file.
+
+    Returns
+    -------
+    DatasetCheck
+        The sizes, and the files by the result of their checksum.
+
+    Raises
+    ------
+    DataError
+        If a file is damaged or missing.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> found = ne.check_data("digits")
+    >>> found.train, found.test, found.features
+    (1437, 360, 64)
+    """
+    files, found = verify(str(name)), load_data(name)
+    return DatasetCheck(
+        found.name,
+        len(found.train),
+        len(found.test),
+        found.features,
+        found.shape,
+        found.classes,
+        found.note,
+        [each.path for each in files if each.state == SAME],
+        [each.path for each in files if each.state == UNKNOWN],
+        [each.path for each in files if each.state not in (SAME, UNKNOWN)],
+    )

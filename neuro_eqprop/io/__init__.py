@@ -1,1 +1,0 @@
-"""File formats: reading with checks, writing atomically."""

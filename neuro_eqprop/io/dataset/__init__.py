@@ -1,1 +1,0 @@
-"""Data set files: manifests, downloads, checksums."""

@@ -1,0 +1,1 @@
+"""What a network is: layers, connections, activations, operators, architectures, parameters."""

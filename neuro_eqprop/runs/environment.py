@@ -1,0 +1,131 @@
+"""Availability of packages, simulators, tools and data sets on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from neuro_eqprop import __version__, data
+from neuro_eqprop.common.plugins import PluginError
+from neuro_eqprop.simulators.base import BackendInfo
+from neuro_eqprop.simulators.registry import BACKENDS, installed, side_environment, unavailable
+
+EXTRAS = {"pynwb": "nwb", "pandas": "nwb", "gymnasium": "control", "dask": "cluster"}
+"""Optional packages, and the extra of neuro_eqprop that installs each."""
+PACKAGES = ("numpy", "torch", "lava-nc", "brian2", "snntorch", "h5py", "safetensors", "plotly")
+"""Packages whose versions are stored with results."""
+THIS_PYTHON = ".".join(map(str, sys.version_info[:2]))
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Result of the check of one item.
+
+    Parameters
+    ----------
+    thing : str
+        Name of the item.
+    here : bool
+        Whether it is available.
+    note : str
+        Its version or path, or how to get it.
+    """
+
+    thing: str
+    here: bool
+    note: str
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, neuro_eqprop and the packages that results depend on."""
+    found = {name: installed(name) for name in PACKAGES}
+    own = {"neuro_eqprop": __version__, "python": sys.version.split()[0]}
+    return own | {name: number for name, number in found.items() if number}
+
+
+def backend_finding(name: str) -> Finding:
+    """Check whether a backend can run."""
+    try:
+        info = BACKENDS[name]
+    except PluginError as error:
+        return Finding(f"backend {name}", False, str(error))
+    reason = unavailable(info) or broken_side_environment(info)
+    return Finding(f"backend {name}", reason is None, reason or info.summary)
+
+
+def broken_side_environment(info: BackendInfo) -> str | None:
+    """Return why the Python in the backend's environment variable cannot run it, or None."""
+    named = os.environ.get(info.python_variable) if info.python_variable else None
+    if not named:
+        return None
+    code = (
+        "import sys; print('%d.%d' % sys.version_info[:2]); import importlib.metadata as m; "
+        "[m.version(name) for name in sys.argv[1:]]"
+    )
+    try:
+        done = subprocess.run(
+            [named, "-c", code, *info.requires], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return f"{info.python_variable} names {named!r}, which cannot be run"
+    version = done.stdout.strip()
+    if info.python and version != info.python:
+        return f"{info.python_variable} names a Python {version}; it needs {info.python}"
+    if done.returncode:
+        return (
+            f"{info.python_variable} names {named!r}, which lacks {' '.join(info.requires)}: "
+            f"`{named} -m pip install {' '.join(info.requires)}`"
+        )
+    return None
+
+
+def how_to_install(name: str) -> str:
+    """Return how to install a package."""
+    for info in BACKENDS.loadable().values():
+        if name in info.requires and info.python not in ("", THIS_PYTHON):
+            return f"for Python {info.python} only{side_environment(info)}"
+    if name in EXTRAS:
+        return f"optional: pip install 'neuro_eqprop[{EXTRAS[name]}]'"
+    return f"pip install {name}"
+
+
+def check_environment() -> list[Finding]:
+    """Check the packages, simulators, tools and data sets that neuro_eqprop can use.
+
+    Returns
+    -------
+    list of Finding
+        One for each item: `thing`, whether it is `here`, and a `note` with its version or how to
+        get it.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> [found.here for found in ne.check_environment() if found.thing == "numpy"]
+    [True]
+    """
+    findings = [Finding("python", True, sys.version.split()[0])]
+    for name in (*PACKAGES, *EXTRAS):
+        number = installed(name)
+        findings.append(Finding(name, number is not None, number or how_to_install(name)))
+    findings += [backend_finding(name) for name in BACKENDS]
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    note = compiler or (
+        "optional: Brian2's other targets and building packages need one (Debian: apt install gcc)"
+    )
+    findings.append(Finding("compiler", compiler is not None, note))
+    browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
+    note = browser or (
+        "optional: the tests of the report page need one (Debian: apt install chromium)"
+    )
+    findings.append(Finding("browser", browser is not None, note))
+    places = data.summary()
+    for name, entry in data.DATASETS.items():
+        lacking = data.missing(entry)
+        note = lacking or places[name]
+        findings.append(Finding(f"data set {name}", lacking is None, note))
+    return findings

@@ -1,0 +1,65 @@
+"""`OnChipModel`: a model that learned on a chip, with the facts of its learning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from neuro_eqprop.api.model import Model
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.files.write import write_text
+from neuro_eqprop.runs.on_chip_config import OnChipConfig, write
+from neuro_eqprop.runs.rate_baseline import Direction
+from neuro_eqprop.runs.run_folder import STUDY, save_model
+from neuro_eqprop.traces.trace import Trace
+from neuro_eqprop.training import study as study_config
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnChipModel(Model):
+    """A `Model` that learned on a chip, with the facts of its learning.
+
+    Parameters
+    ----------
+    config : OnChipConfig
+        The settings of learning on a chip.
+    schedule : tuple of Phase
+        The phases of a sample; one more step, the commit, follows them.
+    samples_seen : int
+        Samples shown in all epochs.
+    directions : mapping of str to Direction
+        Cosines of the update of each parameter with that of rates and with minus the gradient,
+        measured before the first epoch; empty where rates learned.
+    warnings : tuple of str
+        Warnings of settings with which the update is far from the gradient.
+    seconds : float
+        Duration of the whole call.
+    path : Path, optional
+        The run folder, if one was written.
+    trace : Trace, optional
+        What was recorded while it learned.
+
+    """
+
+    config: OnChipConfig = field(default_factory=OnChipConfig)
+    schedule: Schedule = ()
+    samples_seen: int = 0
+    directions: Mapping[str, Direction] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+    path: Path | None = None
+    trace: Trace | None = None
+
+    def save(
+        self, path: str | Path, *, dataset: str | Path | None = None, force: bool = False
+    ) -> None:
+        """Write the model as `Model.save` does; a run folder also gets the settings of [learn].
+
+        `energy` then estimates the learning that took place, and `report` shows it.
+        """
+        super().save(path, dataset=dataset, force=force)
+        if Path(path).is_dir():
+            study = Path(path) / STUDY
+            write_text(study, write(study_config.read(study), self.config))
+            save_model(Path(path), self)  # again: with the digest of these settings

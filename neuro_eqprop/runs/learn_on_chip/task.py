@@ -1,0 +1,153 @@
+"""The task of learning on a chip: data, network and settings, validated before the first epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.data import Dataset, Split, batches, one_hot
+from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.runs.on_chip_config import DEFAULTS, RATES, OnChipConfig
+from neuro_eqprop.runs.train import check_sizes
+from neuro_eqprop.runs.workers import ALONE, Shared
+from neuro_eqprop.simulators.learning import Learner
+from neuro_eqprop.simulators.registry import load_learner
+from neuro_eqprop.spiking.make_plastic import make_plastic, training_stimulus
+from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
+from neuro_eqprop.training.study import Study, make_study
+
+TRAINING_ONLY = (
+    "optimiser",
+    "fall",
+    "weight_decay",
+    "shift",
+    "validation",
+    "beta_end",
+    "points",
+    "rule",
+    "damping",
+    "anderson",
+    "order",
+    "tolerance",
+    "device",
+)
+"""Settings of a study that have no effect on learning in a simulator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Data, settings and the plastic network with its initial weights."""
+
+    study: Study
+    config: OnChipConfig
+    data: Dataset
+    network: Network
+    plastic: PlasticNetwork
+    shared: Shared = ALONE
+    """Workers or executor that run the test samples."""
+
+    @property
+    def on_rates(self) -> bool:
+        """Whether the rate network learns instead of a spiking one, as a baseline."""
+        return self.config.on == RATES
+
+    @property
+    def learner(self) -> Learner:
+        """The simulator that learns."""
+        if self.config.biology:
+            from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLearner
+            from neuro_eqprop.simulators.brian2.options import biology, parse_options
+
+            options = parse_options(self.config.biology)
+            return Brian2BiologyLearner(biology(**options).biology)
+        return load_learner(self.config.on)
+
+    @property
+    def train(self) -> Split:
+        """The training samples: the first `samples` of the data set, or all."""
+        train = self.data.train
+        return train.take(slice(0, self.config.samples)) if self.config.samples else train
+
+    @property
+    def epochs(self) -> int:
+        """Epochs of all tasks together."""
+        return self.study.training.epochs * self.config.tasks
+
+    @property
+    def total_samples(self) -> int:
+        """Samples shown in all epochs."""
+        return sum(len(self.sample_order(epoch)) for epoch in range(self.epochs))
+
+    @property
+    def class_groups(self) -> list[Ints]:
+        """The classes of each task, in the order in which tasks are learned."""
+        return np.array_split(np.arange(self.data.classes), self.config.tasks)
+
+    def sample_order(self, epoch: int) -> Ints:
+        """The rows of the training samples that an epoch shows, shuffled as in training."""
+        rng = np.random.default_rng([self.study.seed, epoch])
+        rows = np.concatenate(list(batches(self.train, self.study.training.batch, rng)))
+        classes = self.class_groups[epoch // self.study.training.epochs]
+        return np.asarray(rows[np.isin(self.train.y[rows], classes)])
+
+    def learning_rates(self, epoch: int, samples: int) -> Array:
+        """The learning rate of each sample: a half cosine to zero over the epochs of a task.
+
+        It is constant within a batch.
+        """
+        batch = np.arange(samples) // self.study.training.batch
+        batches_per_epoch = -(-samples // self.study.training.batch)
+        done = (
+            epoch % self.study.training.epochs + batch / batches_per_epoch
+        ) / self.study.training.epochs
+        return np.asarray(self.study.training.learning_rate * 0.5 * (1 + np.cos(np.pi * done)))
+
+    def training_samples(
+        self, epoch: int, *, most: int | None = None, first: int = 0
+    ) -> tuple[Ints, TrainingSamples]:
+        """The rows of an epoch, and their inputs, targets and learning rates.
+
+        `most` limits them to the first ones; `first` counts the samples learned before.
+        """
+        rows = self.sample_order(epoch)
+        rates, rows = self.learning_rates(epoch, len(rows))[:most], rows[:most]
+        target = one_hot(self.train.y[rows], self.data.classes)
+        stimulus = training_stimulus(
+            self.network,
+            self.train.take(rows).x,
+            target,
+            self.config.coding,
+            self.plastic.rule.input_levels,
+        )
+        return rows, TrainingSamples(stimulus, rates, first)
+
+
+def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network) -> Task:
+    """Make the network plastic; raise an error for settings with which it cannot learn."""
+    refuse_training_only(study)
+    check_sizes(network, data)
+    if config.samples > len(data.train):
+        raise ValueError(
+            f"{study.dataset!r} has {len(data.train)} training samples, not {config.samples}"
+        )
+    if config.tasks > data.classes:
+        raise ValueError(f"{config.tasks} tasks need as many classes, not {data.classes}")
+    start = initialise(network, np.random.default_rng(study.seed))
+    for layer in network.moving:
+        start[layer.name] = start[layer.name] + config.bias
+    plastic = make_plastic(network, start, config.plasticity(study))
+    return Task(study, config, data, network, plastic)
+
+
+def refuse_training_only(study: Study) -> None:
+    """Raise ValueError for settings that learning in a simulator would ignore."""
+    usual = make_study(model=study.model.name)
+    for key in TRAINING_ONLY:
+        if study.get(key) not in (usual.get(key), DEFAULTS.get(key)):
+            raise ValueError(
+                f"learning in a simulator has no setting {key!r} (here {study.get(key)!r}): "
+                f"leave it out, or train rates with `neuro-eqprop train`"
+            )

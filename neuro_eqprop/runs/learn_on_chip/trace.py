@@ -1,0 +1,100 @@
+"""The trace of a run that learns: its first samples step by step, then its epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.runs.learn_on_chip.rate_trace import plan_rate_trace, record_rate_learning
+from neuro_eqprop.runs.learn_on_chip.task import Task
+from neuro_eqprop.runs.run_folder import RunError
+from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement
+from neuro_eqprop.runs.synapse_trace import (
+    LearningRecorder,
+    RecordedSamples,
+    plan_synapse_trace,
+    record_synapses,
+)
+from neuro_eqprop.simulators.synapse_recording import HEBBIAN
+from neuro_eqprop.traces.lazy import read
+from neuro_eqprop.traces.schema import TraceError
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """A trace file to write while a run learns."""
+
+    path: str | Path
+    record: Sequence[str] = ()
+    """`population:variable` and synapses, as `source->target:hebbian` or
+    `source->target[row,column]:hebbian`; some of the last connection if no synapses are named."""
+    samples: int = 50
+    """Training samples recorded step by step, from the first."""
+    announce: AnnounceCallback = no_announcement
+    snapshots: Sequence[int] = ()
+    """Numbers of learned samples after which all weights are recorded; 0 is before the first."""
+
+
+def open_trace(
+    task: Task, request: TraceRequest | None, *, overwrite: bool
+) -> AbstractContextManager[LearningRecorder]:
+    """The recorder of a run's epochs; entering it writes the first samples."""
+    if request is None:
+        return nullcontext(LearningRecorder())
+    if task.plastic.rule.margin:
+        raise RunError("a margin leaves out phases, which a trace records: learn with margin 0")
+    path = Path(request.path)
+    if path.exists() and not overwrite:
+        raise RunError(f"{path} exists already; name another file, or replace it with `force`")
+    rows, samples = task.training_samples(0, most=request.samples)
+    record = [request.record] if isinstance(request.record, str) else [*request.record]
+    if not any("->" in item for item in record):
+        record.append(f"{task.network.connections[-1].name}:{HEBBIAN}")
+    recorded = RecordedSamples(
+        rows,
+        task.train.y[rows],
+        record,
+        task.study.seed,
+        task.epochs,
+        checked_snapshots(task, request.snapshots),
+    )
+    if task.on_rates:
+        plan = plan_rate_trace(recorded, task, samples)
+        request.announce(plan)
+        return record_rate_learning(path, plan, task, samples, overwrite=overwrite)
+    learner = task.learner
+    plan = plan_synapse_trace(recorded, task.network, task.plastic, samples, learner)
+    request.announce(plan)
+    return record_synapses(path, plan, task.plastic, samples, learner, overwrite=overwrite)
+
+
+def checked_snapshots(task: Task, wanted: Sequence[int]) -> tuple[int, ...]:
+    """The sample numbers in ascending order; ValueError for those beyond the run."""
+    found, total = sorted({int(number) for number in wanted}), task.total_samples
+    for number in found:
+        if not 0 <= number <= total:
+            raise ValueError(
+                f"a snapshot after {number} samples lies outside the run, which shows {total}"
+            )
+    return tuple(found)
+
+
+def earlier_snapshots(request: TraceRequest | None, samples: int) -> dict[int, Mapping[str, Array]]:
+    """The snapshots before `samples` samples that the trace of a killed run holds."""
+    if request is None or not request.snapshots:
+        return {}
+    path = Path(request.path)
+    for each in (path, path.with_name(f"{path.name}.partial")):
+        try:
+            found = read(each).snapshots
+        except TraceError:
+            continue
+        return {
+            number: {name: values[k] for name, values in found.weights.items()}
+            for k, number in enumerate(found.sample.tolist())
+            if number < samples and number in request.snapshots
+        }
+    return {}

@@ -1,0 +1,181 @@
+"""Rate-based EqProp on the samples of on-chip learning: a baseline, and reference updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+
+import numpy as np
+
+from neuro_eqprop.common.arrays import Array, cosine
+from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learner, ProgressCallback, no_progress
+from neuro_eqprop.spiking.ir import Stimulus
+from neuro_eqprop.spiking.make_plastic import ALWAYS
+from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.config import Nudging, TrainingConfig
+from neuro_eqprop.training.optimizers import ClippedDescent
+from neuro_eqprop.training.rules.contrastive import phase_gradients
+from neuro_eqprop.training.rules.phases import settle_phases
+from neuro_eqprop.training.train import TrainState, train_batch
+
+
+@dataclass(frozen=True, slots=True)
+class RateLearned:
+    """Result of learning with rates."""
+
+    params: Mapping[str, Array]
+    drive: Array
+    """Drive of the output at the free equilibrium (samples, units)."""
+    clipped: int
+    """Number of updates that hit the weight limit."""
+
+
+def rate_config(schedule: Schedule, *, free: int, nudged: int) -> TrainingConfig:
+    """Return the training settings that correspond to the phases of on-chip learning.
+
+    `free` and `nudged` are the steps of the phases; rates settle in fewer steps than spikes.
+    """
+    return TrainingConfig(
+        epochs=1,
+        batch=1,
+        optimiser="sgd",
+        learning_rate=1.0,
+        nudging=Nudging.CENTERED if len(schedule) == 3 else Nudging.POSITIVE,
+        beta=max(phase.beta for phase in schedule),
+        free_steps=free,
+        nudged_steps=nudged,
+        seed=0,
+        tolerance=1e-9,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SummedRule:
+    """Hebbian rule with gradients summed over the batch; stores the drive of the output."""
+
+    drives: list[Array] = dataclass_field(default_factory=list)
+
+    def __call__(
+        self,
+        ops: Ops,
+        network: Network,
+        params: Mapping[str, Values],
+        batch: Batch,
+        config: TrainingConfig,
+    ) -> BatchUpdate:
+        """Compute the update of a batch, see `training.rules.registry.UpdateRule`."""
+        free = field(ops, network, params, batch.x)
+        settled = settle_phases(free, batch, config)
+        self.drives.append(np.asarray(free.drive(network.output.name, settled.rest.state)))
+        return settled.update(phase_gradients(settled, batch, config, -1.0), batch, config)
+
+
+def to_batch(network: Network, stimulus: Stimulus) -> Batch:
+    """Convert the samples of a stimulus to a batch for rates."""
+    x, target = stimulus.current[network.input.name], stimulus.pull[network.output.name]
+    return Batch(x, target, measured=False)
+
+
+def learn_rates(
+    network: Network,
+    params: Mapping[str, Array],
+    samples: TrainingSamples,
+    *,
+    config: TrainingConfig,
+    batch: int,
+    limit: float,
+    progress: ProgressCallback = no_progress,
+) -> RateLearned:
+    """Learn from the samples with rates, in the order, batches and learning rates of the chip.
+
+    Weights are clipped to [-limit, limit] after each batch.
+    """
+    optimizer, rule = ClippedDescent(limit), SummedRule()
+    state = TrainState(NumpyOps(), network, dict(params), optimizer)
+    for start in range(0, samples.stimulus.samples, batch):
+        stimulus = samples.stimulus.take(start, start + batch)
+        rate = float(samples.rates[start + stimulus.samples - 1]) / stimulus.samples
+        train_batch(state, to_batch(network, stimulus), config, rate, rule)
+        progress(stimulus.samples)
+    return RateLearned(state.params, np.concatenate(rule.drives), optimizer.clipped)
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """Median cosine similarity of a parameter's tags over samples; None if it is undefined."""
+
+    rate: float | None
+    """Cosine with the update of rate-based EqProp."""
+    gradient: float | None
+    """Cosine with the negative exact gradient."""
+
+
+NOISE = 1e-7
+"""Norms below this are rounding noise of the solver."""
+
+
+def directions(
+    network: Network,
+    plastic: PlasticNetwork,
+    params: Mapping[str, Array],
+    stimulus: Stimulus,
+    learner: Learner,
+) -> dict[str, Direction]:
+    """Compare the tags of on-chip learning with rate-based updates and exact gradients.
+
+    `params` are the current parameters of the rate network that `plastic` was made from. Each
+    sample is learned on its own, with a learning rate of zero.
+    """
+    config, ops = rate_config(plastic.rule.schedule, free=2000, nudged=2000), NumpyOps()
+    rates: dict[str, list[float]] = {}
+    gradients: dict[str, list[float]] = {}
+    for k in range(stimulus.samples):
+        sample = stimulus.take(k, k + 1)
+        learned = learner.learn(
+            plastic,
+            TrainingSamples(sample, np.zeros(1)),
+            synapses=NO_SYNAPSES,
+            progress=no_progress,
+        )
+        batch = to_batch(network, sample)
+        updates = SummedRule()(ops, network, params, batch, config).gradients
+        exact = exact_gradient(network, params, batch)
+        for name, update in updates.items():
+            tag = learned.tags[name if "->" in name else f"{ALWAYS}->{name}"].ravel()
+            append_defined(rates, name, cosine(tag, -update, floor=NOISE))
+            if exact is not None:
+                append_defined(gradients, name, cosine(tag, -exact[name], floor=NOISE))
+    return {
+        name: Direction(median(rates.get(name)), median(gradients.get(name)))
+        for name in network.parameters()
+    }
+
+
+def exact_gradient(
+    network: Network, params: Mapping[str, Array], batch: Batch
+) -> dict[str, Array] | None:
+    """Return the gradient of the cost at equilibrium; None if the network does not settle."""
+    from neuro_eqprop.training.gradients.exact import implicit
+
+    try:
+        return implicit(network, dict(params), batch.x, batch.target)
+    except ValueError:
+        return None
+
+
+def append_defined(found: dict[str, list[float]], name: str, value: float | None) -> None:
+    """Append a value unless it is None."""
+    if value is not None:
+        found.setdefault(name, []).append(value)
+
+
+def median(values: list[float] | None) -> float | None:
+    """Return the median; None if there are no values."""
+    return float(np.median(values)) if values else None

@@ -1,0 +1,92 @@
+"""The task of a sweep: one training and its evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.api.model import Model
+from neuro_eqprop.runs.energy import estimate_energy
+from neuro_eqprop.runs.run_folder import first_samples
+from neuro_eqprop.runs.sweeps.spec import FLOAT, PROFILE, SPIKING
+from neuro_eqprop.runs.train import load_for, train_study
+from neuro_eqprop.training.study import Study, adapt
+
+LAST_EPOCH = ("train_accuracy", "validation_accuracy", "test_accuracy", "loss")
+TRAINING = (*LAST_EPOCH, "epochs", "parameters", "model_sha256")
+"""Columns of the training metrics."""
+EVENTS = ("agreement", "rmse", "spikes_per_neuron", "synops_per_sample")
+EVALUATION = (
+    "spiking_accuracy",
+    *EVENTS,
+    *("joules", "joules_low", "joules_high", "latency", "fits", "error"),
+)
+"""Columns of the evaluation as spikes and of the energy estimate."""
+
+
+def run_trial(
+    settings: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Train a study, then evaluate the model with each of the given settings.
+
+    Returns the metrics of the training under `training`, and under `evaluations` a row for each
+    evaluation, with its error where it failed.
+    """
+    study = adapt(Study(), settings)
+    data = load_for(study)
+    model, diverged = train_study(study, study.network(data), data)
+    if diverged is not None:
+        raise ValueError(diverged)
+    last = model.history[-1]
+    return {
+        "training": {key: last.get(key) for key in LAST_EPOCH}
+        | {"epochs": model.epochs, "parameters": model.parameters, "model_sha256": digest(model)},
+        "evaluations": [evaluate(model, data, each) for each in evaluations],
+    }
+
+
+def digest(model: Model) -> str:
+    """SHA-256 of the parameters of a model."""
+    hashed = sha256()
+    for name, values in sorted(model.params.items()):
+        hashed.update(f"{name} {values.shape} {values.dtype}\n".encode())
+        hashed.update(np.ascontiguousarray(values).tobytes())
+    return hashed.hexdigest()
+
+
+def evaluate(model: Model, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    """A row of the evaluation as spikes and of the energy estimate; empty without settings."""
+    if not how:
+        return {"error": None}
+    try:
+        return {**measure(model, data, how), "error": None}
+    except Exception as error:  # the other evaluations of this model continue
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def measure(model: Model, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    """Accuracy and events as spikes, and joules on the chip if one is named."""
+    options = {key: how[key] for key in SPIKING if key in how and key not in ("samples", "on")}
+    if options.get("bits") == FLOAT:
+        options["bits"] = None
+    samples = first_samples(data, how.get("samples"))
+    on = how.get("on", "emulator")
+    found = model.evaluate(samples, on=on, **{"code": "graded", **options}).to_dict()
+    row = {"spiking_accuracy": found["accuracy"], **{key: found[key] for key in EVENTS}}
+    if PROFILE not in how:
+        return row
+    steps = options.pop("steps", None)
+    run = model.to_spiking(**{"code": "graded", **options}).run(
+        samples.x, on="emulator", steps=steps
+    )
+    energy = estimate_energy(run, how[PROFILE])
+    return row | {
+        "joules": energy.joules,
+        "joules_low": energy.low,
+        "joules_high": energy.high,
+        "latency": energy.seconds,
+        "fits": energy.fits,
+    }

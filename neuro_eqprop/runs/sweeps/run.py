@@ -1,0 +1,323 @@
+"""`sweep`: run the missing cells of a sweep and write its table and page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.chips.profiles.load import load_profile
+from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.data.registry import DATASETS
+from neuro_eqprop.files.lock import FileLock
+from neuro_eqprop.files.read import read_bytes, read_json
+from neuro_eqprop.files.write import remove, write_bytes, write_text
+from neuro_eqprop.html_report.sweep_page import page
+from neuro_eqprop.runs.executors import Executor, Task, TaskResult, make_executor
+from neuro_eqprop.runs.executors.dask import Tls
+from neuro_eqprop.runs.executors.task import canonical, outcome_line
+from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING
+from neuro_eqprop.runs.sweeps.result import SweepResult
+from neuro_eqprop.runs.sweeps.search import combinations
+from neuro_eqprop.runs.sweeps.spec import (
+    FLOAT,
+    PROFILE,
+    Choice,
+    Sweep,
+    SweepError,
+    Values,
+    read_sweep,
+)
+from neuro_eqprop.runs.sweeps.table import write_table
+from neuro_eqprop.simulators.registry import BACKENDS
+from neuro_eqprop.spiking.codes import find_code
+from neuro_eqprop.spiking.input_coding import find_input_coding
+from neuro_eqprop.spiking.rounding import Rounding
+from neuro_eqprop.training import study as config
+
+SPEC, TRIALS, PAGE, BEST = "sweep.json", "trials", "sweep.html", "best.toml"
+LOCK = ".lock"
+DEADLINE = 3600.0
+"""Default time limit in seconds of a training with its evaluations."""
+VERSION = 1
+"""Part of the key of a stored result; increase it when results change."""
+
+Progress = Callable[[int, int, str], None]
+"""Called with the number of cells done, the number known so far, and the last error or ""."""
+
+
+def no_progress(done: int, total: int, error: str) -> None:
+    """No-op progress callback."""
+
+
+def sweep(  # noqa: PLR0913
+    spec: str | Path | Mapping[str, Any] | Sweep,
+    out: str | Path,
+    *,
+    executor: str | Executor = "local",
+    workers: int = 1,
+    scheduler: str | None = None,
+    tls: Tls | None = None,
+    slurm: Mapping[str, str] | None = None,
+    deadline: float = DEADLINE,
+    force: bool = False,
+    progress: Progress = no_progress,
+) -> SweepResult:
+    """Train and evaluate many combinations of settings.
+
+    A combination is a cell: a training, and with spiking settings its evaluation as spikes and,
+    with a profile, its energy. Cells with equal training settings share one training. Results are
+    stored as they arrive; a call with the same sweep and folder runs only missing and failed cells.
+    The table does not depend on the executor or the number of workers.
+
+    Parameters
+    ----------
+    spec : str, Path, mapping or Sweep
+        A TOML file, or its tables: `axes` (what varies), `settings` (of every training), `spiking`
+        (of the evaluation) and `search` (`method`: grid, random or optuna; `trials`; `maximise`).
+    out : str or Path
+        The folder of the results.
+    executor : {"local", "dask", "slurm"} or Executor
+        Where the cells run.
+    workers : int
+        Processes ("local") or jobs at the same time ("slurm").
+    scheduler : str, optional
+        Address of the Dask scheduler.
+    tls : Tls, optional
+        Certificates for Dask.
+    slurm : mapping, optional
+        Options of `sbatch` by long name, such as `{"partition": "short"}`.
+    deadline : float
+        Time limit in seconds of a training with its evaluations.
+    force : bool
+        Whether to discard the results of another sweep in the folder.
+    progress : callable, optional
+        Called as `progress(done, total, error)` when cells are done.
+
+    Returns
+    -------
+    SweepResult
+        The rows of the table, its files, and the best row.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> spec = {
+    ...     "axes": {"learning_rate": [0.003, 0.01], "code": ["rate", "graded"]},
+    ...     "settings": {"hidden": [16], "epochs": 1},
+    ...     "spiking": {"samples": 20},
+    ... }
+    >>> found = ne.sweep(spec, "runs/codes", workers=1)
+    >>> [row["code"] for row in found.rows]
+    ['rate', 'graded', 'rate', 'graded']
+    """
+    described, folder = read_sweep(spec), Path(out)
+    check_axes(described)
+    runner = make_executor(
+        executor,
+        workers=workers,
+        scheduler=scheduler,
+        tls=tls,
+        folder=folder / "slurm-jobs",
+        options=slurm,
+    )
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / LOCK):
+        claim(folder, described, force=force)
+        return run_all(described, folder, runner, deadline, progress)
+
+
+def run_all(
+    described: Sweep, folder: Path, runner: Executor, deadline: float, progress: Progress
+) -> SweepResult:
+    """Run the missing cells of a sweep; the caller holds the lock of the folder."""
+    rows: list[Values] = []
+    run: list[Values] = []
+    search = combinations(described)
+    cells = next(search)
+
+    def on_done(done: int, error: str) -> None:
+        total = max(len(rows) + len(cells), described.search.trials)
+        progress(len(rows) + done, total, error)
+
+    while cells:
+        found = run_cells(described, cells, folder, runner, deadline, on_done)
+        rows, run = rows + found, [*run, *cells]
+        try:
+            cells = search.send(found)
+        except StopIteration:
+            break
+    kept = {trial_path(folder, task) for task, _ in group(described, run)}
+    for stored in set((folder / TRIALS).glob("*.json")) - kept:
+        remove(stored)
+    return finish(described, rows, folder)
+
+
+def check_axes(described: Sweep) -> None:
+    """Raise ValueError for invalid names and values, before anything runs."""
+    first = {
+        key: axis.values[0] if isinstance(axis, Choice) else axis.low
+        for key, axis in described.axes.items()
+    }
+    for key, axis in described.axes.items():
+        for value in axis.values if isinstance(axis, Choice) else (axis.low, axis.high):
+            check_value(key, value)
+            study = described.study({**first, key: value})
+    for key, value in (*described.spiking.items(), ("dataset", study.dataset)):
+        check_value(key, value)
+    search, columns = described.search, (*TRAINING, *EVALUATION)
+    if search.objective not in columns:
+        raise UnknownNameError("column to maximise or minimise", search.objective, columns)
+    held_out = study.training.validation or "validation" in described.axes
+    if search.method == "optuna" and search.objective == "validation_accuracy" and not held_out:
+        raise SweepError(
+            "the search maximises validation_accuracy, and no samples are held out; set "
+            "validation = 0.1 under [settings], or name another column by maximise or minimise"
+        )
+
+
+def check_value(key: str, value: object) -> None:
+    """Raise an error for a value that no evaluation accepts, or an unknown data set."""
+    if key in ("bits", "steps", "samples"):
+        integer = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        if not integer and (key, value) != ("bits", FLOAT):
+            also = f", nor {FLOAT!r}" if key == "bits" else ""
+            raise SweepError(f"{key} is {value!r}, which is not an integer above zero{also}")
+        if key == "bits" and integer:
+            Rounding(int(str(value)))
+    elif key == "dataset" and not Path(str(value)).suffix:
+        DATASETS.find(str(value))
+    elif key == "input":
+        find_input_coding(str(value))
+    elif key == "on":
+        BACKENDS.find(str(value))
+    elif key == "code":
+        find_code(str(value))
+    elif key == PROFILE:
+        load_profile(str(value))
+
+
+def claim(folder: Path, described: Sweep, *, force: bool) -> None:
+    """Write the description of the sweep; raise SweepError if the folder has that of another.
+
+    With `force` the description is replaced. Results are named by their settings, so those of the
+    other sweep cannot be confused with new ones; `run_all` removes them at the end.
+    """
+    path, content = folder / SPEC, canonical(described.to_json()) + b"\n"
+    if path.exists() and read_bytes(path) != content and not force:
+        raise SweepError(
+            f"{folder} holds the results of another sweep; choose another folder, or replace "
+            f"them with force=True"
+        )
+    write_bytes(path, content)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise SweepError if the path is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise SweepError(f"{folder} is a file; out names a folder")
+
+
+def run_cells(
+    described: Sweep,
+    cells: Sequence[Values],
+    folder: Path,
+    executor: Executor,
+    deadline: float,
+    on_done: Callable[[int, str], None],
+) -> list[Values]:
+    """The rows of the cells, in order; only cells without a stored result run."""
+    tasks, trials = [], {}
+    for task, members in group(described, cells):
+        tasks.append((task, members))
+        trials[task.key] = load(folder, task)
+    done = sum(len(members) for task, members in tasks if trials[task.key] is not None)
+    on_done(done, "")
+    sizes = {task.key: len(members) for task, members in tasks}
+    missing = [task for task, _ in tasks if trials[task.key] is None]
+    for result in executor.run(missing, deadline=deadline):
+        trials[result.task.key] = result
+        store(folder, result)
+        done += sizes[result.task.key]
+        on_done(done, result.error or "")
+    rows: dict[int, Values] = {}
+    for task, members in tasks:
+        found = trials[task.key]
+        assert found is not None
+        for position, (place, values) in enumerate(members):
+            rows[place] = cell_row(values, found, position)
+    return [rows[place] for place in range(len(cells))]
+
+
+def group(
+    described: Sweep, cells: Sequence[Values]
+) -> Iterator[tuple[Task, list[tuple[int, Values]]]]:
+    """Yield each task with its cells, (position, values): one task for each distinct training."""
+    found: dict[bytes, list[tuple[int, Values]]] = {}
+    for place, values in enumerate(cells):
+        settings = described.study(values).flat()
+        found.setdefault(canonical(settings), []).append((place, values))
+    for settings_json, members in found.items():
+        evaluations = [described.evaluation(values) for _, values in members]
+        arguments = {"settings": json.loads(settings_json), "evaluations": evaluations}
+        yield Task("neuro_eqprop.runs.sweeps.cell:run_trial", arguments), members
+
+
+def cell_row(values: Values, found: TaskResult, position: int) -> Values:
+    """The row of a cell: the values of its axes, its metrics and its error."""
+    if found.error is not None:
+        return {**values, "error": found.error}
+    training, evaluation = found.values["training"], found.values["evaluations"][position]
+    return {
+        **values,
+        **{key: training[key] for key in TRAINING},
+        **{key: evaluation[key] for key in EVALUATION if key in evaluation},
+    }
+
+
+def trial_path(folder: Path, task: Task) -> Path:
+    """The file with the result of a task."""
+    return folder / TRIALS / f"{task.key}-{VERSION}.json"
+
+
+def store(folder: Path, result: TaskResult) -> None:
+    """Write a result, or the error of a failed task, atomically."""
+    task = result.task
+    line = outcome_line(result.values, result.error, result.seconds, task=task.to_json())
+    write_bytes(trial_path(folder, task), line)
+
+
+def load(folder: Path, task: Task) -> TaskResult | None:
+    """The stored result of a task; None if it is missing or failed, so that the task runs again."""
+    path = trial_path(folder, task)
+    if not path.is_file():
+        return None
+    try:
+        entry = read_json(path)
+        matches = entry["task"] == json.loads(canonical(task.to_json()))
+        values, error, seconds = entry["values"], entry["error"], float(entry["seconds"])
+        complete = error is not None or len(values["evaluations"]) == len(
+            task.arguments["evaluations"]
+        )
+        failed = error is not None or any(each["error"] for each in values["evaluations"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as fault:
+        raise SweepError(f"{path} cannot be read ({fault}); remove it and run again") from fault
+    if not matches or not complete:
+        raise SweepError(f"{path} holds the result of another task; remove it and run again")
+    if failed:
+        return None
+    return TaskResult(task, values, error, seconds)
+
+
+def finish(described: Sweep, rows: Sequence[Values], folder: Path) -> SweepResult:
+    """Write the table, the page and the study of the best cell."""
+    numbered = tuple({"cell": place, **row} for place, row in enumerate(rows))
+    files = tuple(write_table(numbered, folder))
+    result = SweepResult(described, numbered, folder, files, folder / PAGE)
+    write_text(result.page, page(result))
+    if result.has(result.objective):
+        axes = {key: result.best()[key] for key in described.axes}
+        write_text(folder / BEST, config.write(described.study(axes)))
+    return result

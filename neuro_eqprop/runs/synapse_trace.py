@@ -1,0 +1,214 @@
+"""Trace files of synapses and populations during on-chip learning.
+
+A simulator returns both activity traces, tag and weight of a synapse at the end of every step, in
+its own units. A trace file has the units of `neuro_eqprop.simulators.synapse_recording`: with Q the trace of a
+unit that fires in every step (one in floating point), pre and post are divided by Q, and a tag by
+gap M Q^2; in Lava's engine by the tag that M steps with such traces accumulate. The simulator
+counts the commit as a step; the file assigns it to the last step of the sample. Spikes and signals
+of populations are those of the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.data import one_hot
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.runs.simulate import origin_of
+from neuro_eqprop.simulators.base import kinds
+from neuro_eqprop.simulators.learning import Learner, Synapses, no_progress
+from neuro_eqprop.simulators.recordings import ActivityKind, Counts, Plan, Record, parse_record
+from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
+from neuro_eqprop.spiking.plasticity import COMMIT, LoihiEngine, PlasticNetwork, TrainingSamples
+from neuro_eqprop.traces.file import Writer
+
+EPOCH = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
+"""Metrics of an epoch in the trace, and their units."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSamples:
+    """Samples and synapses to record."""
+
+    index: Ints
+    """Rows in the training set."""
+    label: Ints
+    record: Sequence[str]
+    """`population:variable`, `source->target:hebbian` or `source->target[row,column]:hebbian`."""
+    seed: int
+    epochs: int
+    """Number of epochs of the run."""
+    snapshots: tuple[int, ...] = ()
+    """Numbers of learned samples after which all weights are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRecorder:
+    """Adds epochs and weight snapshots to a trace during learning."""
+
+    writer: Writer | None = None
+    """None records nothing."""
+
+    @property
+    def snapshots(self) -> tuple[int, ...]:
+        """Numbers of learned samples after which all weights are recorded."""
+        return () if self.writer is None else self.writer.plan.snapshots
+
+    def epoch(self, weights: Mapping[str, Array], metrics: Mapping[str, Any]) -> None:
+        """Record the metrics of an epoch and the weights after it."""
+        if self.writer is not None:
+            self.writer.epoch({name: float(metrics[name]) for name in EPOCH})
+            self.writer.weights({name: weights[name] for name in self.writer.plan.weights})
+
+    def snapshot(self, sample: int, weights: Mapping[str, Array]) -> None:
+        """Record all weights after `sample` learned samples."""
+        if self.writer is not None:
+            held = {name: weights[name] for name in self.writer.plan.weights}
+            self.writer.snapshot(sample, held)
+
+
+def plan_synapse_trace(
+    recorded: RecordedSamples,
+    network: Network,
+    plastic: PlasticNetwork,
+    samples: TrainingSamples,
+    learner: Learner,
+) -> Plan:
+    """Plan the contents of the trace before the first step."""
+    inputs = samples.stimulus.current[network.input.name]
+    weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
+    how = kinds(plastic.network)
+    layers = {layer.name for layer in network.moving}
+    strengths = varying_strengths(weights, network.input.name, inputs)
+    return Plan(
+        origin_of(
+            learner.name,
+            seed=recorded.seed,
+            digest=plastic.network.digest,
+            seconds=float(getattr(learner, "step_seconds", plastic.network.dt)),
+        ),
+        plastic.rule.schedule,
+        how,
+        {p.name: p.size for p in plastic.network.populations},
+        tuple(weights),
+        recorded.index,
+        recorded.label,
+        inputs,
+        record_of(recorded.record, how, strengths, always=layers),
+        weights,
+        learns=True,
+        epochs=EPOCH,
+        n_epochs=recorded.epochs,
+        targets=one_hot(recorded.label, network.output.size),
+        snapshots=recorded.snapshots,
+    )
+
+
+def record_of(
+    requests: Sequence[str],
+    how: Mapping[str, ActivityKind],
+    weights: Mapping[str, Array],
+    *,
+    always: Collection[str],
+) -> Record:
+    """Return the variables to record: those requested, and the activity of the layers `always`.
+
+    Populations that carry the input or the bias are recorded only if they are requested.
+    """
+    requested = {request.rpartition(":")[0] for request in requests}
+    found = parse_record(requests, how, weights)
+    return Record(
+        frozenset(name for name in found.spikes if name in always or name in requested),
+        frozenset(key for key in found.signals if key[0] in always or key[0] in requested),
+        found.hebbian,
+    )
+
+
+@contextmanager
+def record_synapses(
+    path: Path,
+    plan: Plan,
+    plastic: PlasticNetwork,
+    samples: TrainingSamples,
+    learner: Learner,
+    *,
+    overwrite: bool,
+) -> Iterator[LearningRecorder]:
+    """Record the first samples in a trace file, to which the context adds epochs.
+
+    The run learns these samples again. The file can be read during the run, and holds the weights
+    of the latest epoch.
+    """
+    chosen = plan.record.hebbian
+    synapses = Synapses(
+        tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs),
+        replace(plan.record, hebbian={}),
+    )
+    with Writer(path, plan, overwrite=overwrite) as writer:
+        learned = learner.learn(plastic, samples, synapses=synapses, progress=no_progress)
+        for k, (seen, rate) in enumerate(zip(learned.activity, samples.rates, strict=True)):
+            logs = synapse_logs(plastic, learned.history[k], chosen, float(rate)) if chosen else {}
+            writer.sample(k, replace(seen, hebbian=logs))
+        writer.weights(learned.weights)
+        writer.counts(merge_commit(plastic, learned.counts))
+        yield LearningRecorder(writer)
+
+
+def varying_strengths(
+    weights: Mapping[str, Array], input_name: str, inputs: Array
+) -> dict[str, Array]:
+    """Return the weights by which synapses are chosen; zero for constant inputs."""
+    spread = inputs.std(axis=0)
+    return {
+        name: weight * spread if name.startswith(f"{input_name}->") else weight
+        for name, weight in weights.items()
+    }
+
+
+def synapse_logs(
+    plastic: PlasticNetwork,
+    values: Array,
+    chosen: Mapping[str, tuple[Synapse, ...]],
+    rate: float,
+) -> dict[str, SynapseLog]:
+    """Return the logs of one sample by connection, from `values` (steps, synapses, variables)."""
+    top, full = scales(plastic, rate)
+    pre, post, tag, weight = (values[:-1, :, k].copy() for k in range(4))
+    weight[-1] = values[-1, :, 3]
+    columns = (pre / top, post / top, pre * post / top**2, tag / full, weight)
+    logs, start = {}, 0
+    for name, pairs in chosen.items():
+        here = slice(start, start + len(pairs))
+        logs[name] = SynapseLog(pairs, *(column[:, here] for column in columns))
+        start += len(pairs)
+    return logs
+
+
+def scales(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
+    """Return Q, the trace of a unit that fires in every step, and the tag that is stored as 1."""
+    rule, numbers = plastic.rule, plastic.rule.numbers
+    if numbers is None:
+        return 1.0, rule.gap * rule.window
+    full = rule.gap * rule.window * numbers.top**2
+    if isinstance(numbers, LoihiEngine):
+        full *= max(1.0, np.rint(numbers.factor * rate / numbers.first)) / 2**17
+    return float(numbers.top), float(full)
+
+
+def merge_commit(
+    plastic: PlasticNetwork, counts: Mapping[tuple[str, str], Counts]
+) -> dict[tuple[str, str], Counts]:
+    """Add the events of the commit to those of the last phase."""
+    last = plastic.rule.schedule[-1].name
+    merged: dict[tuple[str, str], Counts] = {}
+    for (name, phase), each in counts.items():
+        key = name, last if phase == COMMIT else phase
+        merged[key] = merged.get(key, Counts()) + each
+    return merged

@@ -1,0 +1,807 @@
+"""Compiled loops of the emulator: the step of `neuro_eqprop.spiking.ir`, event by event.
+
+The units of all populations are stored in flat arrays; a:z is a range of units. A unit that sends a
+message appends its index to a list, and when the list arrives, only the weights of the units on it
+are added. Operations on a unit are never reordered or fused, so that results equal those of the
+reference bit for bit. Indices are unsigned, so that the compiler adds no checks for negative ones.
+
+Everything is compiled as a part of `emulate`, which Numba caches on disk and recompiles when this
+file changes. So every function that it calls must be in this file.
+"""
+
+# ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects are slower
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numpy import uint64
+
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.common.jit import leaf, outer_leaf
+
+Places: TypeAlias = npt.NDArray[np.uint64]
+Marks: TypeAlias = npt.NDArray[np.uint8]
+Rows: TypeAlias = npt.NDArray[np.int32]
+
+SPIKING, GRADED = 0, 1
+"""Kinds of neuron."""
+START, STOP, KIND, GATED, FOLLOWS = range(5)
+"""Columns of the tables of populations and blocks; GATED if input with a gain of beta arrives."""
+PREDICTIVE, RANDOM = 1, 2
+"""How a population encodes the rate that it FOLLOWS; zero if it follows none."""
+SOURCE, TARGET, DELAY, BY_BETA, FORM, OFFSET, IMAGE = range(7)
+"""Columns of the table of projections; OFFSET is where its weights, or its heads, begin."""
+DENSE_COLUMNS, SPARSE_COLUMNS, CONVOLUTION, TRANSPOSED = range(4)
+"""Forms of a projection: dense columns, sparse columns, convolution and its transpose."""
+CHANNELS, HEIGHT_IN, WIDTH_IN, OUTPUTS, HEIGHT_OUT, WIDTH_OUT = range(6)
+KERNEL_HEIGHT, KERNEL_WIDTH, KERNEL_STRIDE, PADDING, POOL = range(6, 11)
+"""Columns of the table of images: the shapes of a convolution; HEIGHT_IN and WIDTH_IN are those
+after pooling."""
+LOW, HIGH, IS_TANH = range(3)
+"""Constants of a block: the range of its activation, which tanh does not use."""
+KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
+"""Further constants of a block of spiking units."""
+THETA, INVERSE, DAMPING, UNIT = range(3, 7)
+"""Further constants of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+BEFORE, GAIN, STEP = range(3)
+"""Columns of the courses of a block that follows a rate: lambda of the step before, lambda, eps."""
+WRAPS, SATURATIONS = range(2)
+"""Columns of the table of overflows, which has a row for each block."""
+ROWS, MEMORY = 12, 6
+"""Rows of the state, and how many of the first rows are zero at the start of a sample."""
+HELD, DRIVE, MESSAGE = 3, 7, 8
+"""The rows of the state that can be recorded."""
+
+POWERS = 2.0 ** np.arange(59)
+TOP, MODULUS, FRACTION = 2.0**23, 2.0**24, 2.0**6
+"""24-bit numbers: limit of their size, modulus of a wrap; scale of the fractional bits."""
+FOUR, NEXT, STRIDE = uint64(4), uint64(1), uint64(0x9E3779B97F4A7C15)
+
+
+@leaf
+def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
+    """y = `networks.activations.tanh`(u), bit for bit; `rest` and `power` are workspace."""
+    for i in range(uint64(a), uint64(z)):
+        size = abs(u[i])
+        doubled = 2.0 * (size if size < 20.0 else 20.0)
+        k = np.rint(doubled * 1.4426950408889634)
+        rest[i] = (doubled - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
+        power[i] = POWERS[uint64(k)]
+        y[i] = 1.0
+    for n in range(14, 0, -1):
+        for i in range(uint64(a), uint64(z)):
+            y[i] = 1.0 + rest[i] * y[i] / n
+    for i in range(uint64(a), uint64(z)):
+        positive = 1.0 - 2.0 / (y[i] * power[i] + 1.0)
+        y[i] = positive if u[i] > 0.0 else (-positive if u[i] < 0.0 else 0.0)
+
+
+@leaf
+def add_spikes(
+    weights: Array, offset: int, lists: Places, e: int, stop: int, arriving: Array, a: int, z: int
+) -> None:
+    """arriving += the weight columns of the units on lists[e:stop], four at a time."""
+    first, size, base, now = uint64(a), uint64(z - a), uint64(offset), uint64(e)
+    while now + FOUR <= uint64(stop):
+        w, x = base + lists[now] * size, base + lists[now + NEXT] * size
+        y, v = base + lists[now + NEXT + NEXT] * size, base + lists[now + FOUR - NEXT] * size
+        for i in range(size):
+            pair = weights[w + i] + weights[x + i]
+            arriving[first + i] += pair + (weights[y + i] + weights[v + i])
+        now += FOUR
+    while now < uint64(stop):
+        w = base + lists[now] * size
+        for i in range(size):
+            arriving[first + i] += weights[w + i]
+        now += NEXT
+
+
+@leaf
+def add_messages(
+    weights: Array,
+    offset: int,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    arriving: Array,
+    a: int,
+    z: int,
+) -> None:
+    """arriving += the weight columns of the units on lists[e:stop], each times its payload."""
+    first, size, base = uint64(a), uint64(z - a), uint64(offset)
+    for now in range(uint64(e), uint64(stop)):
+        w, q = base + lists[now] * size, payloads[now]
+        for i in range(size):
+            arriving[first + i] += weights[w + i] * q
+
+
+@leaf
+def add_sparse(
+    heads: Ints,
+    rows: Rows,
+    weights: Array,
+    offset: int,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    arriving: Array,
+    a: int,
+) -> None:
+    """arriving += sparse columns, each times its payload; column j is heads[j]:heads[j + 1]."""
+    for now in range(uint64(e), uint64(stop)):
+        j, q = uint64(offset) + lists[now], payloads[now]
+        for k in range(uint64(heads[j]), uint64(heads[j + NEXT])):
+            arriving[uint64(a + rows[k])] += weights[k] * q
+
+
+@leaf
+def pool_messages(
+    image: Ints,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    pooled: Array,
+    places: Places,
+) -> int:
+    """Sum-pool messages; list the pooled places (y, x, channel), and return how many there are.
+
+    A place whose messages cancel can be listed again, so there may be as many places as messages.
+    """
+    pool, wide = uint64(image[POOL]), uint64(image[WIDTH_IN])
+    across, channels = wide * pool, uint64(image[CHANNELS])
+    area, found = uint64(image[HEIGHT_IN]) * pool * across, uint64(0)
+    for now in range(uint64(e), uint64(stop)):
+        unit = lists[now]
+        c, pixel = unit // area, unit % area
+        at = ((pixel // across) // pool * wide + (pixel % across) // pool) * channels + c
+        if pooled[at] == 0.0:
+            places[found] = at
+            found += NEXT
+        pooled[at] += payloads[now]
+    return int(found)
+
+
+@leaf
+def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, sums: Array) -> None:
+    """sums (y, x, output) += q times the kernel around the place `at` (y, x, channel)."""
+    channels, outputs = image[CHANNELS], uint64(image[OUTPUTS])
+    stride, high, wide = image[KERNEL_STRIDE], image[KERNEL_HEIGHT], image[KERNEL_WIDTH]
+    c, pixel = at % channels, at // channels
+    y = pixel // image[WIDTH_IN] + image[PADDING]
+    x = pixel % image[WIDTH_IN] + image[PADDING]
+    i_first, j_first = max(0, (y - high + stride) // stride), max(0, (x - wide + stride) // stride)
+    i_last = min(image[HEIGHT_OUT] - 1, y // stride)
+    j_last = min(image[WIDTH_OUT] - 1, x // stride)
+    across = max(0, j_last - j_first + 1)
+    # Kernel columns are stored in reverse, so that with stride 1 the weights of all j are adjacent.
+    runs = min(across, 1) if stride == 1 else across
+    length = uint64(across if stride == 1 else 1) * outputs
+    for i in range(i_first, i_last + 1):
+        row = (c * high + (y - stride * i)) * wide + wide - 1 - x
+        for j in range(j_first, j_first + runs):
+            w = uint64(offset + (row + stride * j) * image[OUTPUTS])
+            t = uint64((i * image[WIDTH_OUT] + j) * image[OUTPUTS])
+            for o in range(length):
+                sums[t + o] += weights[w + o] * q
+
+
+@leaf
+def add_convolution(
+    image: Ints,
+    weights: Array,
+    offset: int,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    arriving: Array,
+    a: int,
+    pooled: Array,
+    places: Places,
+    sums: Array,
+) -> None:
+    """arriving += the convolution of the messages; resets `pooled` and `sums` to zero."""
+    found = pool_messages(image, lists, payloads, e, stop, pooled, places)
+    for k in range(uint64(found)):
+        at = places[k]
+        q = pooled[at]
+        pooled[at] = 0.0
+        if q != 0.0:
+            spread_kernel(image, weights, offset, int(at), q, sums)
+    outputs, pixels = uint64(image[OUTPUTS]), uint64(image[HEIGHT_OUT] * image[WIDTH_OUT])
+    first = uint64(a)
+    for o in range(outputs):
+        for pixel in range(pixels):
+            arriving[first + o * pixels + pixel] += sums[pixel * outputs + o]
+            sums[pixel * outputs + o] = 0.0
+
+
+@leaf
+def add_transposed(
+    image: Ints,
+    weights: Array,
+    offset: int,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    arriving: Array,
+    a: int,
+    sums: Array,
+) -> None:
+    """arriving += the transposed convolution of the messages; resets `sums` to zero."""
+    channels, pool = uint64(image[CHANNELS]), uint64(image[POOL])
+    high, wide = image[HEIGHT_IN], image[WIDTH_IN]
+    tall, broad, wide_out = image[KERNEL_HEIGHT], image[KERNEL_WIDTH], image[WIDTH_OUT]
+    area = uint64(image[HEIGHT_OUT] * wide_out)
+    for now in range(uint64(e), uint64(stop)):
+        unit, q = lists[now], payloads[now]
+        o, pixel = int(unit // area), int(unit % area)
+        y = pixel // wide_out * image[KERNEL_STRIDE] - image[PADDING]
+        x = pixel % wide_out * image[KERNEL_STRIDE] - image[PADDING]
+        first, last = max(0, -x), min(broad, wide - x)
+        for row in range(max(0, -y), min(tall, high - y)):
+            w = uint64(offset + ((o * tall + row) * broad + first) * image[CHANNELS])
+            t = uint64(((y + row) * wide + x + first) * image[CHANNELS])
+            for c in range(uint64(max(0, last - first)) * channels):
+                sums[t + c] += weights[w + c] * q
+    across, start = uint64(wide) * pool, uint64(a)
+    for c in range(channels):
+        for y_in in range(uint64(high) * pool):
+            line = (y_in // pool) * uint64(wide) * channels + c
+            for x_in in range(uint64(wide)):
+                value = sums[line + x_in * channels]
+                for p in range(pool):
+                    arriving[start + x_in * pool + p] += value
+            start += across
+    for k in range(uint64(high * wide) * channels):
+        sums[k] = 0.0
+
+
+@leaf
+def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
+    """one += beta by_beta; resets by_beta to zero."""
+    for i in range(uint64(a), uint64(z)):
+        one[i] += beta * by_beta[i]
+        by_beta[i] = 0.0
+
+
+@leaf
+def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
+    """Current of spiking units, u = keep u + one; writes it to `one`."""
+    for i in range(uint64(a), uint64(z)):
+        u[i] = keep * u[i] + one[i]
+        one[i] = u[i]
+
+
+@leaf
+def fire(
+    c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
+) -> None:
+    """Drive, voltage and spike of spiking units; `one` holds the current and is reset to zero."""
+    keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
+    floor, ceiling = c[FLOOR], c[CEILING]
+    for i in range(uint64(a), uint64(z)):
+        d = one[i] + outside[i]
+        one[i] = 0.0
+        drive[i] = d
+        v = keep * held[i] + d
+        spike = v >= threshold
+        after = v - threshold if subtract else 0.0
+        v = after if spike else v
+        v = floor if v < floor else v
+        held[i] = ceiling if v > ceiling else v
+        sends[i] = spike
+
+
+@leaf
+def decode(
+    before: float, a: int, z: int, one: Array, u: Array, outside: Array, drive: Array
+) -> None:
+    """Current and drive of units that follow a rate; resets `one` to zero."""
+    for i in range(uint64(a), uint64(z)):
+        u[i] = (1.0 - before) * u[i] + before * one[i]
+        one[i] = 0.0
+        drive[i] = u[i] + outside[i]
+
+
+@leaf
+def mixed(z: np.uint64) -> np.uint64:
+    """The same as `neuro_eqprop.spiking.counter_rng.mix`, for one number."""
+    z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return z ^ (z >> uint64(31))
+
+
+@leaf
+def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) -> None:
+    """The same as `neuro_eqprop.spiking.counter_rng.uniform`, for one sample and a mixed seed."""
+    row = mixed(mixed(start + STRIDE * (uint64(sample) + NEXT)) + STRIDE * uint64(t))
+    for i in range(uint64(z - a)):
+        drawn[uint64(a) + i] = (mixed(row + STRIDE * i) >> uint64(11)) * 2.0**-53
+
+
+@leaf
+def follow_rate(
+    c: Array,
+    course: Array,
+    random: bool,
+    a: int,
+    z: int,
+    aim: Array,
+    x: Array,
+    held: Array,
+    drawn: Array,
+    sends: Marks,
+) -> None:
+    """Rate, voltage and spike of units that follow a rate."""
+    low, high, keep, threshold = c[LOW], c[HIGH], c[KEEP_VOLTAGE], c[THRESHOLD]
+    subtract, floor, ceiling = c[SUBTRACT] != 0.0, c[FLOOR], c[CEILING]
+    gain, step = course[GAIN], course[STEP]
+    for i in range(uint64(a), uint64(z)):
+        rho = low if aim[i] < low else aim[i]
+        rho = high if rho > high else rho
+        y = x[i] + step * (rho - x[i])
+        v = keep * held[i] + (y - (1.0 - gain) * x[i]) / gain
+        spike = y > drawn[i] if random else v >= threshold
+        x[i] = y
+        after = v - threshold if subtract else 0.0
+        v = after if spike else v
+        v = floor if v < floor else v
+        held[i] = ceiling if v > ceiling else v
+        sends[i] = spike
+
+
+@leaf
+def gather(a: int, z: int, one: Array, g_one: Array, outside: Array, drive: Array) -> None:
+    """Summed input and drive of graded units without gated input; resets `one` to zero."""
+    for i in range(uint64(a), uint64(z)):
+        g = g_one[i] + one[i]
+        g_one[i] = g
+        one[i] = 0.0
+        drive[i] = g + outside[i]
+
+
+@leaf
+def gather_both(
+    beta: float,
+    a: int,
+    z: int,
+    one: Array,
+    by_beta: Array,
+    g_one: Array,
+    g_beta: Array,
+    outside: Array,
+    drive: Array,
+) -> None:
+    """Summed inputs and drive of graded units with gated input; resets both inputs to zero."""
+    for i in range(uint64(a), uint64(z)):
+        g_one[i] += one[i]
+        one[i] = 0.0
+        g_beta[i] += by_beta[i]
+        by_beta[i] = 0.0
+        drive[i] = (g_one[i] + beta * g_beta[i]) + outside[i]
+
+
+@leaf
+def send_graded(
+    c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
+) -> None:
+    """State and message of graded units, which relax towards rho(aim)."""
+    theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
+    for i in range(uint64(a), uint64(z)):
+        rho = low if aim[i] < low else aim[i]
+        rho = high if rho > high else rho
+        x = held[i] + damping * (rho - held[i])
+        held[i] = x
+        apart = x - sent[i]
+        q = theta * np.rint(apart * inverse if inverse != 0.0 else apart / theta)
+        sent[i] += q
+        message[i] = q
+        sends[i] = q != 0.0
+
+
+@leaf
+def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array, u: Array) -> int:
+    """Current of spiking units in 24-bit integers; returns the number of wraps."""
+    keep, wraps = c[KEEP_CURRENT], 0
+    for i in range(uint64(a), uint64(z)):
+        arriving = one[i] + np.trunc(beta * by_beta[i])
+        by_beta[i] = 0.0
+        current = np.trunc(keep * u[i]) + FRACTION * arriving
+        fits = current - MODULUS * np.floor((current + (TOP - 1.0)) / MODULUS)
+        wraps += fits != current
+        u[i] = fits
+        one[i] = fits
+    return wraps
+
+
+@leaf
+def fire_fixed(
+    c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
+) -> int:
+    """Drive, voltage and spike in 24-bit integers; returns the number of saturated voltages."""
+    keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
+    floor, ceiling, saturations = c[FLOOR], c[CEILING], 0
+    for i in range(uint64(a), uint64(z)):
+        d = one[i] + FRACTION * outside[i]
+        one[i] = 0.0
+        drive[i] = d
+        voltage = np.trunc(keep * held[i]) + d
+        v = 1.0 - TOP if voltage < 1.0 - TOP else voltage
+        v = TOP - 1.0 if v > TOP - 1.0 else v
+        saturations += v != voltage
+        spike = v >= threshold
+        after = v - threshold if subtract else 0.0
+        v = after if spike else v
+        v = floor if v < floor else v
+        held[i] = ceiling if v > ceiling else v
+        sends[i] = spike
+    return saturations
+
+
+@leaf
+def gather_fixed(
+    beta: float,
+    a: int,
+    z: int,
+    one: Array,
+    by_beta: Array,
+    g_one: Array,
+    g_beta: Array,
+    outside: Array,
+    drive: Array,
+) -> int:
+    """Summed inputs and drive of graded units in 24-bit integers; returns the number of wraps."""
+    wraps = 0
+    for i in range(uint64(a), uint64(z)):
+        first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
+        one[i] = 0.0
+        by_beta[i] = 0.0
+        g_one[i] = first - MODULUS * np.floor((first + (TOP - 1.0)) / MODULUS)
+        g_beta[i] = second - MODULUS * np.floor((second + (TOP - 1.0)) / MODULUS)
+        wraps += int(g_one[i] != first) + int(g_beta[i] != second)
+        drive[i] = (g_one[i] + np.trunc(beta * g_beta[i])) + outside[i]
+    return wraps
+
+
+@leaf
+def multiply(a: int, z: int, values: Array, factor: float, into: Array) -> None:
+    """into = factor values."""
+    for i in range(uint64(a), uint64(z)):
+        into[i] = factor * values[i]
+
+
+@leaf
+def round_off(a: int, z: int, values: Array) -> None:
+    """Round each value to the nearest integer, ties to even."""
+    for i in range(uint64(a), uint64(z)):
+        values[i] = np.rint(values[i])
+
+
+@leaf
+def send_graded_fixed(
+    c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
+) -> int:
+    """State and message of graded units in 24-bit integers; returns the number of saturations."""
+    theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
+    saturations = 0
+    for i in range(uint64(a), uint64(z)):
+        rho = low if aim[i] < low else aim[i]
+        rho = high if rho > high else rho
+        state = held[i] + np.trunc(damping * (rho - held[i]))
+        x = 1.0 - TOP if state < 1.0 - TOP else state
+        x = TOP - 1.0 if x > TOP - 1.0 else x
+        saturations += x != state
+        held[i] = x
+        q = np.rint((x - sent[i]) * inverse)
+        sent[i] += theta * q
+        message[i] = q
+        sends[i] = q != 0.0
+    return saturations
+
+
+@leaf
+def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -> int:
+    """List the units that send, from index e on, and count them; returns the end of the list."""
+    first, stop = uint64(a), uint64(e)
+    for i in range(uint64(z - a)):
+        lists[stop] = i
+        stop += sends[first + i]
+    for now in range(uint64(e), stop):
+        counts[first + lists[now]] += 1
+    return int(stop)
+
+
+@leaf
+def set_payloads(a: int, lists: Places, e: int, stop: int, message: Array, payloads: Array) -> None:
+    """Copy the messages of the units on the list to their payloads."""
+    for now in range(uint64(e), uint64(stop)):
+        payloads[now] = message[uint64(a) + lists[now]]
+
+
+@leaf
+def add(a: int, z: int, values: Array, sums: Array) -> None:
+    """sums += values."""
+    for i in range(uint64(a), uint64(z)):
+        sums[i] += values[i]
+
+
+@leaf
+def feed(beta: float, given: Array, pull: Array, fixed: bool, outside: Array) -> None:
+    """External input in a phase: outside = given + beta pull; in integers the product is cut."""
+    for i in range(uint64(outside.size)):
+        outside[i] = given[i]
+    if pull.size:
+        for i in range(uint64(outside.size)):
+            pulled = beta * pull[i]
+            outside[i] += np.trunc(pulled) if fixed else pulled
+
+
+@leaf
+def add_counts(a: int, z: int, factor: float, counts: Ints, firing: Array) -> None:
+    """firing += factor counts."""
+    for i in range(uint64(a), uint64(z)):
+        firing[i] += factor * counts[i]
+
+
+@leaf
+def record_step(populations: Ints, columns: Ints, sends: Marks, state: Array, log: Array) -> None:
+    """Write the recorded variables of a step to their columns; -1 is a variable not recorded."""
+    for p in range(populations.shape[0]):
+        a, size = populations[p, START], populations[p, STOP] - populations[p, START]
+        for variable in range(columns.shape[1]):
+            at, marks = columns[p, variable], variable == 0 and populations[p, KIND] == SPIKING
+            row = MESSAGE if variable == 0 else (HELD if variable == 1 else DRIVE)
+            for i in range(size if at >= 0 else 0):
+                log[at + i] = float(sends[a + i]) if marks else state[row, a + i]
+
+
+@leaf
+def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints) -> None:
+    """Set every unit to its resting state, with no messages in transit."""
+    for row in range(MEMORY):
+        for i in range(uint64(state.shape[1])):
+            state[row, i] = 0.0
+    ends[:] = 0
+    for b in range(blocks.shape[0]):
+        if blocks[b, KIND] == SPIKING:
+            for i in range(uint64(blocks[b, START]), uint64(blocks[b, STOP])):
+                held[i] = constants[b, THRESHOLD] / 2
+
+
+def workspace(
+    units: int, projections: Ints, populations: int, images: Ints
+) -> tuple[Array, Marks, Places, Array, Ints, Array, Places]:
+    """State, marks, lists of messages with payloads and ends, image buffers and pooled places.
+
+    Allocated here, since code that allocates takes a second longer to compile.
+    """
+    depth = max([1, *projections[:, DELAY].tolist()])
+    sides = [[CHANNELS, HEIGHT_IN, WIDTH_IN], [OUTPUTS, HEIGHT_OUT, WIDTH_OUT]]
+    pixels = int(images[:, sides].prod(axis=2).max(initial=0))
+    length = depth * (units + 1)
+    return (
+        np.zeros((ROWS, units)),
+        np.zeros(units, dtype=np.uint8),
+        np.zeros(length, dtype=np.uint64),
+        np.ones(length),
+        np.zeros((depth, populations), dtype=np.int64),
+        np.zeros((2, pixels)),
+        np.zeros(units if pixels else 0, dtype=np.uint64),
+    )
+
+
+@outer_leaf
+def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the speed
+    populations: Ints,
+    blocks: Ints,
+    constants: Array,
+    projections: Ints,
+    heads: Ints,
+    rows: Rows,
+    weights: Array,
+    images: Ints | None,
+    spiking_blocks: Ints | None,
+    graded_blocks: Ints | None,
+    lengths: Ints,
+    betas: Array,
+    given: Array,
+    pull: Array,
+    columns: Ints,
+    courses: Array | None,
+    starts: Places,
+    first: int,
+    messages: Ints,
+    firing: Array,
+    drives: Array,
+    overflows: Ints | None,
+    log: Array,
+    halt: Ints,
+    state: Array,
+    sends: Marks,
+    lists: Places,
+    payloads: Array,
+    ends: Ints,
+    image_buffers: Array,
+    places: Places,
+) -> None:
+    """Run every sample from rest through all phases; return early once `halt` is not zero.
+
+    An argument that may be None belongs to one part of the step. If it is None, that part is not
+    compiled, which saves a second.
+
+    Parameters
+    ----------
+    populations, blocks, constants, projections, heads, rows, weights, images
+        The network, see `neuro_eqprop.simulators.emulator.packed.Tables`.
+    spiking_blocks, graded_blocks
+        None if the network has no such units.
+    lengths, betas
+        Steps and window (phases, 2) and beta of each phase.
+    given, pull
+        Bias + current and pull (samples, units); `pull` may have no columns.
+    columns, log
+        Columns of the recorded variables (populations, 3), and the recorded values
+        (samples, steps, columns); both may be empty.
+    courses, starts, first
+        Courses of blocks that follow a rate (blocks, steps, 3), their mixed seeds, and the index of
+        the first sample.
+    messages, firing, drives
+        Results (samples, phases, units).
+    overflows
+        Counts of overflows (blocks, 2) if the network is in fixed point; float64 represents its
+        integers exactly.
+    state, sends, lists, payloads, ends, image_buffers, places
+        Arrays of `workspace`.
+    """
+    units, depth, width = given.shape[1], ends.shape[0], given.shape[1] + 1
+    one, by_beta, u, held = state[0], state[1], state[2], state[HELD]
+    g_beta, sent = state[4], state[5]
+    outside, drive, message = state[6], state[DRIVE], state[MESSAGE]
+    aim, rest, power = state[9], state[10], state[11]
+    pooled, sums = image_buffers[0], image_buffers[1]
+    for sample in range(given.shape[0]):
+        begin(blocks, constants, state, held, ends)
+        t = slot = 0
+        for k in range(betas.size):
+            beta, steps, window = betas[k], lengths[k, 0], lengths[k, 1]
+            counts, rates, means = messages[sample, k], firing[sample, k], drives[sample, k]
+            feed(beta, given[sample], pull[sample], overflows is not None, outside)
+            for tick in range(steps):
+                if halt[0] != 0:
+                    return
+                for j in range(projections.shape[0]):
+                    p, target = projections[j, SOURCE], projections[j, TARGET]
+                    then = slot - projections[j, DELAY]
+                    then += depth if then < 0 else 0
+                    e, stop = then * width + populations[p, START], ends[then, p]
+                    gated, offset = projections[j, BY_BETA], projections[j, OFFSET]
+                    lost = gated and beta == 0.0 and populations[target, KIND] == SPIKING
+                    if stop <= e or lost:
+                        continue
+                    a, z = populations[target, START], populations[target, STOP]
+                    into = by_beta if gated else one
+                    form = projections[j, FORM]
+                    if images is not None:  # noqa: SIM102 - a separate test is decided when compiling
+                        if form >= CONVOLUTION:
+                            image = images[projections[j, IMAGE]]
+                            if form == TRANSPOSED:
+                                add_transposed(
+                                    image, weights, offset, lists, payloads, e, stop, into, a, sums
+                                )
+                                continue
+                            add_convolution(
+                                image,
+                                weights,
+                                offset,
+                                lists,
+                                payloads,
+                                e,
+                                stop,
+                                into,
+                                a,
+                                pooled,
+                                places,
+                                sums,
+                            )
+                            continue
+                    if form == SPARSE_COLUMNS:
+                        add_sparse(heads, rows, weights, offset, lists, payloads, e, stop, into, a)
+                        continue
+                    if spiking_blocks is not None:  # noqa: SIM102
+                        if populations[p, KIND] == SPIKING:
+                            add_spikes(weights, offset, lists, e, stop, into, a, z)
+                    if graded_blocks is not None:  # noqa: SIM102
+                        if populations[p, KIND] != SPIKING:
+                            add_messages(weights, offset, lists, payloads, e, stop, into, a, z)
+                for b in range(blocks.shape[0]):
+                    a, z, c = blocks[b, START], blocks[b, STOP], constants[b]
+                    is_tanh = c[IS_TANH] != 0.0
+                    if spiking_blocks is not None:  # noqa: SIM102
+                        if blocks[b, KIND] == SPIKING:
+                            if overflows is not None:
+                                wraps = flow_fixed(c, beta, a, z, one, by_beta, u)
+                                clipped = fire_fixed(c, a, z, one, outside, drive, held, sends)
+                                overflows[b, WRAPS] += wraps
+                                overflows[b, SATURATIONS] += clipped
+                                continue
+                            if blocks[b, GATED] and beta != 0.0:
+                                mix(beta, a, z, one, by_beta)
+                            if courses is not None:  # noqa: SIM102
+                                if blocks[b, FOLLOWS]:
+                                    course = courses[b, t]
+                                    decode(course[BEFORE], a, z, one, u, outside, drive)
+                                    if is_tanh:
+                                        tanh(a, z, drive, aim, rest, power)
+                                    if blocks[b, FOLLOWS] == RANDOM:
+                                        draw(a, z, starts[b], first + sample, t + 1, message)
+                                    follow_rate(
+                                        c,
+                                        course,
+                                        blocks[b, FOLLOWS] == RANDOM,
+                                        a,
+                                        z,
+                                        aim if is_tanh else drive,
+                                        sent,
+                                        held,
+                                        message,
+                                        sends,
+                                    )
+                                    continue
+                            if c[KEEP_CURRENT] != 0.0:
+                                smooth(c[KEEP_CURRENT], a, z, one, u)
+                            fire(c, a, z, one, outside, drive, held, sends)
+                            continue
+                    if graded_blocks is not None:
+                        if overflows is not None:
+                            wraps = gather_fixed(
+                                beta, a, z, one, by_beta, u, g_beta, outside, drive
+                            )
+                            if is_tanh:
+                                multiply(a, z, drive, c[UNIT], message)
+                                tanh(a, z, message, aim, rest, power)
+                                multiply(a, z, aim, 1.0 / c[UNIT], aim)
+                                round_off(a, z, aim)
+                            goal = aim if is_tanh else drive
+                            clipped = send_graded_fixed(c, a, z, goal, held, sent, message, sends)
+                            overflows[b, WRAPS] += wraps
+                            overflows[b, SATURATIONS] += clipped
+                            continue
+                        if blocks[b, GATED]:
+                            gather_both(beta, a, z, one, by_beta, u, g_beta, outside, drive)
+                        else:
+                            gather(a, z, one, u, outside, drive)
+                        if is_tanh:
+                            tanh(a, z, drive, aim, rest, power)
+                        send_graded(c, a, z, aim if is_tanh else drive, held, sent, message, sends)
+                for p in range(populations.shape[0]):
+                    a, z, e = populations[p, START], populations[p, STOP], slot * width
+                    spiking, counted = populations[p, KIND] == SPIKING, tick >= steps - window
+                    follows = populations[p, FOLLOWS] != 0
+                    if spiking and not follows and tick == steps - window:
+                        add_counts(a, z, -1.0, counts, rates)
+                    ends[slot, p] = collect(a, z, sends, lists, e + a, counts)
+                    if graded_blocks is not None:  # noqa: SIM102
+                        if not spiking:
+                            set_payloads(a, lists, e + a, ends[slot, p], message, payloads)
+                    if (follows or not spiking) and counted:
+                        add(a, z, sent, rates)
+                if tick >= steps - window:
+                    add(populations[0, START], units, drive, means)
+                if columns.size:
+                    record_step(populations, columns, sends, state, log[sample, t])
+                t += 1
+                slot = slot + 1 if slot + 1 < depth else 0
+            for p in range(populations.shape[0]):
+                if populations[p, KIND] == SPIKING and not populations[p, FOLLOWS]:
+                    add_counts(populations[p, START], populations[p, STOP], 1.0, counts, rates)
+            for i in range(uint64(units)):
+                rates[i] /= window
+                means[i] /= window

@@ -1,0 +1,379 @@
+"""A spiking network as the flat arrays that the emulator's compiled loops read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import frexp, inf
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.networks.activations import Activation, ActivationKind
+from neuro_eqprop.simulators.emulator.kernels import (
+    CONVOLUTION,
+    DENSE_COLUMNS,
+    FOLLOWS,
+    FORM,
+    GATED,
+    GRADED,
+    KIND,
+    OFFSET,
+    PREDICTIVE,
+    RANDOM,
+    SPARSE_COLUMNS,
+    SPIKING,
+    START,
+    STOP,
+    TRANSPOSED,
+    Rows,
+)
+from neuro_eqprop.spiking.counter_rng import mix
+from neuro_eqprop.spiking.fixed_point import (
+    ONE,
+    GradedIntegers,
+    SpikingIntegers,
+    integer_synapses,
+    integers,
+    nearest,
+    to_12_bits,
+)
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    RateTracking,
+    Reset,
+    SpikingNetwork,
+    follow_of,
+)
+from neuro_eqprop.spiking.synapses import (
+    ConvolutionSynapses,
+    DenseSynapses,
+    SparseSynapses,
+    Synapses,
+)
+
+Number = TypeVar("Number", np.float64, np.int64)
+
+Parts: TypeAlias = tuple[
+    Ints, Ints, Array, Ints, Ints, Rows, Array, Ints | None, Ints | None, Ints | None
+]
+
+NO_RATE = (-inf, inf, 0.0)
+DENSE = 0.2
+"""Fraction of nonzero weights above which dense columns are faster than sparse ones."""
+COMPILED = 2**18
+"""Number of sparse weights above which sorting them is compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A network as flat arrays, with the columns of `neuro_eqprop.simulators.emulator.kernels`.
+
+    A row of `populations` and `blocks` is (start, stop, kind, gated, follows); a block is a run of
+    populations with the same constants. A row of `projections` is (source, target, delay, by_beta,
+    form, offset, image). The weights of a source unit are adjacent; a kernel is stored once.
+    """
+
+    network: SpikingNetwork
+    numbers: dict[str, SpikingIntegers | GradedIntegers]
+    """The populations of a fixed-point network in integers; empty in floating point."""
+    copies: tuple[Array, ...]
+    """Copies of the biases and dense weights that the tables were built from."""
+    place: dict[str, tuple[int, int]]
+    """The range (start, stop) of the units of each population."""
+    populations: Ints
+    blocks: Ints
+    constants: Array
+    projections: Ints
+    heads: Ints
+    rows: Rows
+    weights: Array
+    images: Ints
+
+    @property
+    def units(self) -> int:
+        """Total number of units."""
+        return int(self.populations[-1, STOP])
+
+    @property
+    def parts(self) -> Parts:
+        """The first arguments of `emulate`; None for the parts of the step that are not needed."""
+        neurons = (self.populations, self.blocks, self.constants)
+        graded = self.blocks[:, KIND] == GRADED
+        kinds = (self.blocks[~graded], self.blocks[graded])
+        parts = (each if len(each) else None for each in (self.images, *kinds))
+        images, spiking_blocks, graded_blocks = parts
+        synapses = (self.projections, self.heads, self.rows, self.weights, images)
+        return (*neurons, *synapses, spiking_blocks, graded_blocks)
+
+    def split(self, values: npt.NDArray[Number]) -> dict[str, npt.NDArray[Number]]:
+        """Values by population; units are the last axis."""
+        return {name: values[..., a:z] for name, (a, z) in self.place.items()}
+
+    def to_float(self, values: Array, variable: str) -> dict[str, Array]:
+        """Values of a variable by population, in floating point."""
+        found = self.split(values)
+        if self.numbers:
+            found = {name: array * self.size(name, variable) for name, array in found.items()}
+        return found
+
+    def size(self, name: str, variable: str) -> float:
+        """The scale of a population's variable: its value is scale times the number stored."""
+        if name not in self.numbers:
+            return 1.0
+        numbers = self.numbers[name]
+        if variable not in ("spikes", "sent"):
+            return numbers.shown
+        if isinstance(numbers, SpikingIntegers):
+            return 1.0
+        return numbers.unit * (1 << numbers.shift if variable == "spikes" else 1)
+
+    def bias(self, population: Population) -> Array | Ints:
+        """The biases of a population."""
+        return self.numbers[population.name].bias if self.numbers else population.bias
+
+    def to_units(self, name: str, values: Array | None) -> Array | Ints | float:
+        """A current or pull in the number format of a population."""
+        if values is None:
+            return 0.0
+        return nearest(values, self.numbers[name].unit) if self.numbers else values
+
+    def beta(self, beta: float) -> float:
+        """The beta of a phase; in integers rounded to 12 bits."""
+        return to_12_bits(beta) / ONE if self.numbers else beta
+
+    def courses(self, steps: int) -> Array | None:
+        """Previous lambda, lambda and eps (blocks, steps, 3); None if no block follows a rate."""
+        if not self.blocks[:, FOLLOWS].any():
+            return None
+        found = np.ones((len(self.blocks), steps, 3))
+        for b, follow in self.following():
+            for t in range(1, steps + 1):
+                found[b, t - 1] = (
+                    follow.gain.at(t - 1) if t > 1 else 1.0,
+                    follow.gain.at(t),
+                    follow.step.at(t),
+                )
+        return found
+
+    def starts(self) -> npt.NDArray[np.uint64]:
+        """Mixed seed of the random numbers of each block."""
+        seeds = np.zeros(len(self.blocks), dtype=np.uint64)
+        for b, follow in self.following():
+            seeds[b] = follow.seed or 0
+        return mix(seeds)
+
+    def following(self) -> Iterator[tuple[int, RateTracking]]:
+        """Index and parameters of the blocks that follow a rate; each is one population."""
+        at = {int(start): b for b, start in enumerate(self.blocks[:, START])}
+        for population in self.network.populations:
+            follow = follow_of(population.neuron)
+            if follow is not None:
+                yield at[self.place[population.name][0]], follow
+
+    def built_from(self, network: SpikingNetwork) -> bool:
+        """Whether the tables still match the arrays of the network, which may have changed."""
+        return network is self.network and all(
+            bool((old == new).all()) for old, new in zip(self.copies, arrays(network), strict=True)
+        )
+
+
+def arrays(network: SpikingNetwork) -> Iterator[Array]:
+    """All biases and dense weights, which may change in place; other synapses are read-only."""
+    yield from (population.bias for population in network.populations)
+    for projection in network.projections:
+        if isinstance(projection.synapses, DenseSynapses):
+            yield projection.synapses.weight
+
+
+def exact_inverse(value: float) -> float:
+    """1 / value, if multiplying by it gives the same bits as dividing by value; else 0."""
+    mantissa, exponent = frexp(value)
+    return 1 / value if mantissa == 0.5 and abs(exponent) < 100 else 0.0
+
+
+def limits(rate: Activation) -> tuple[float, float, float]:
+    """LOW, HIGH and IS_TANH of an activation; tanh has no limits."""
+    return (-inf, inf, 1.0) if rate.curve is ActivationKind.TANH else (rate.low, rate.high, 0.0)
+
+
+def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float, ...]:
+    """The row of `Tables.constants` of a neuron."""
+    if isinstance(neuron, SpikingIntegers):
+        kept = (neuron.keep_current / ONE, neuron.keep_voltage / ONE, float(neuron.threshold))
+        ends = (float(neuron.subtract), float(neuron.floor), float(neuron.ceiling))
+        return (*NO_RATE, *kept, *ends)
+    if isinstance(neuron, GradedIntegers):
+        theta, is_tanh = (
+            float(1 << neuron.shift),
+            float(neuron.activation.curve is ActivationKind.TANH),
+        )
+        range_ = (float(neuron.low), float(neuron.high), is_tanh)
+        return (*range_, theta, 1 / theta, neuron.damping / ONE, neuron.unit, 0.0, 0.0)
+    if isinstance(neuron, Graded):
+        followed = (neuron.theta, exact_inverse(neuron.theta), neuron.damping)
+        return (*limits(neuron.activation), *followed, 1.0, 0.0, 0.0)
+    range_ = limits(neuron.follow.activation) if neuron.follow else NO_RATE
+    kept = (1 - neuron.current_decay, 1 - neuron.voltage_decay, neuron.threshold)
+    subtract = float(neuron.reset is Reset.SUBTRACT)
+    return (*range_, *kept, subtract, neuron.floor, neuron.ceiling)
+
+
+def follows(neuron: Neuron) -> int:
+    """How a neuron encodes the rate that it follows; zero if it follows none."""
+    follow = follow_of(neuron)
+    if follow is None:
+        return 0
+    return PREDICTIVE if follow.seed is None else RANDOM
+
+
+def tabulate(network: SpikingNetwork) -> Tables:
+    """The tables of a network."""
+    names = [population.name for population in network.populations]
+    place: dict[str, tuple[int, int]] = {}
+    populations: list[list[int]] = []
+    blocks: list[list[int]] = []
+    rows: list[tuple[float, ...]] = []
+    stop, numbers = 0, integer_populations(network)
+    for population in network.populations:
+        start, stop = stop, stop + population.size
+        place[population.name] = (start, stop)
+        graded = int(isinstance(population.neuron, Graded))
+        gated = int(bool(network.into(population.name, Gain.BETA)))
+        populations.append([start, stop, graded, gated, follows(population.neuron)])
+        row = constants(numbers.get(population.name, population.neuron))
+        if not numbers and rows and rows[-1] == row and can_join(blocks[-1], populations[-1]):
+            blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
+        else:
+            blocks.append(populations[-1].copy())
+            rows.append(row)
+    packed = pack(network, names)
+    copies = tuple(array.copy() for array in arrays(network))
+    return Tables(
+        network, numbers, copies, place, table(populations), table(blocks), np.array(rows), *packed
+    )
+
+
+def can_join(block: list[int], population: list[int]) -> bool:
+    """Whether a population with the same constants can join a block.
+
+    Graded units without gated input form separate blocks: they skip the sum of gated input.
+    """
+    if block[FOLLOWS] or population[FOLLOWS] or block[KIND] != population[KIND]:
+        return False
+    return block[GATED] == population[GATED] or population[KIND] == SPIKING
+
+
+def table(rows: list[list[int]], width: int = 5) -> Ints:
+    """Rows of integers as an array, which may be empty."""
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width)
+
+
+def integer_populations(network: SpikingNetwork) -> dict[str, SpikingIntegers | GradedIntegers]:
+    """The populations of a fixed-point network in integers; empty in floating point."""
+    if network.fixed is None:
+        return {}
+    return {p.name: integers(network, p) for p in network.populations}
+
+
+class Packed:
+    """The synapses of all projections in flat arrays; weights of sparse columns come first."""
+
+    def __init__(self) -> None:
+        self.heads: list[Ints] = []
+        self.rows: list[Rows] = []
+        self.sparse: list[Array] = []
+        self.others: list[Array] = []
+        self.images: list[list[int]] = []
+
+    def add(self, synapses: Synapses) -> tuple[int, int, int]:
+        """Append synapses; return the columns FORM, OFFSET and IMAGE of their projection."""
+        if isinstance(synapses, ConvolutionSynapses):
+            return self.add_kernel(synapses)
+        if isinstance(synapses, DenseSynapses):
+            filled = np.count_nonzero(synapses.weight)
+            if filled >= DENSE * synapses.weight.size:
+                offset = count(self.others)
+                laid = np.ascontiguousarray(synapses.weight.T, dtype=np.float64)
+                self.others.append(laid.ravel())
+                return DENSE_COLUMNS, offset, 0
+        return self.add_sparse(synapses.to_csr())
+
+    def add_sparse(self, synapses: SparseSynapses) -> tuple[int, int, int]:
+        """Append the columns of a sparse matrix."""
+        offset, start = count(self.heads), count(self.sparse)
+        heads, rows, weights = columns(synapses)
+        self.heads.append(heads + start)
+        self.rows.append(rows)
+        self.sparse.append(weights)
+        return SPARSE_COLUMNS, offset, 0
+
+    def add_kernel(self, synapses: ConvolutionSynapses) -> tuple[int, int, int]:
+        """Append a kernel, stored with the channels of the targets of a message adjacent."""
+        (channels, high, wide), (outputs, high_out, wide_out) = synapses.pooled, synapses.output
+        kernel = synapses.kernel
+        sides = [*kernel.shape[2:], synapses.stride, synapses.padding, synapses.pool]
+        self.images.append([channels, high, wide, outputs, high_out, wide_out, *sides])
+        offset = count(self.others)
+        if synapses.transposed:
+            laid = kernel.transpose(0, 2, 3, 1)
+        else:
+            laid = kernel[:, :, :, ::-1].transpose(1, 2, 3, 0)
+        self.others.append(np.ascontiguousarray(laid).ravel())
+        form = TRANSPOSED if synapses.transposed else CONVOLUTION
+        return form, offset, len(self.images) - 1
+
+    def arrays(self) -> tuple[Ints, Rows, Array, Ints]:
+        """Heads, rows, weights and images."""
+        return (
+            joined(self.heads, np.int64),
+            joined(self.rows, np.int32),
+            joined([*self.sparse, *self.others], np.float64),
+            table(self.images, 11),
+        )
+
+
+def columns(synapses: SparseSynapses) -> tuple[Ints, Rows, Array]:
+    """Heads, rows and weights of the columns of a sparse matrix."""
+    if len(synapses.data) > COMPILED:
+        from neuro_eqprop.simulators.emulator.sparse_columns import by_column
+
+        matrix = (synapses.indptr, synapses.indices, synapses.data)
+        return by_column(*matrix, synapses.shape[1])
+    turned = synapses.T
+    return turned.indptr, turned.indices, turned.data
+
+
+def joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The parts in one array; a single one is not copied.
+
+    A read-only one is copied: Numba gives it another type and would compile the loops again.
+    """
+    if len(parts) == 1 and parts[0].flags.writeable:
+        return parts[0]
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts])
+
+
+def pack(network: SpikingNetwork, names: list[str]) -> tuple[Ints, Ints, Rows, Array, Ints]:
+    """Projections, heads, rows, weights and images."""
+    packed, listed = Packed(), []
+    for projection in network.projections:
+        synapses = projection.synapses
+        if network.fixed is not None:
+            synapses = integer_synapses(network, projection)
+        ends = (names.index(projection.source), names.index(projection.target))
+        by_beta = int(projection.gain is Gain.BETA)
+        listed.append([*ends, projection.delay, by_beta, *packed.add(synapses)])
+    found = table(listed, 7)
+    found[found[:, FORM] != SPARSE_COLUMNS, OFFSET] += count(packed.sparse)
+    return found, *packed.arrays()
+
+
+def count(parts: Sequence[npt.NDArray[Any]]) -> int:
+    """Total number of values."""
+    return sum(part.size for part in parts)

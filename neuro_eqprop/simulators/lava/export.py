@@ -1,0 +1,261 @@
+"""Export of a spiking network as a Lava process that users connect themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+from neuro_eqprop.common.arrays import Array, UnknownNameError
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.networks.activations import ActivationKind
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.lava.learning.job import LearningJob
+from neuro_eqprop.simulators.lava.learning.learner import check as check_learning
+from neuro_eqprop.simulators.lava.native.plan import (
+    SPARSE_BELOW,
+    Edge,
+    Layer,
+    Plan,
+    message_threshold,
+)
+from neuro_eqprop.simulators.lava.setup import prepare_import
+from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork
+from neuro_eqprop.spiking.make_plastic import (
+    ALWAYS,
+    PlasticityConfig,
+    check_code,
+    make_plastic,
+    training_stimulus,
+)
+from neuro_eqprop.spiking.plasticity import LearningRule, TrainingSamples, engine_for
+
+if TYPE_CHECKING:
+    from neuro_eqprop.api.spiking_model import SpikingModel
+    from neuro_eqprop.simulators.lava.native.exact import ExactNetwork
+    from neuro_eqprop.simulators.lava.native.learning import LearningNetwork
+    from neuro_eqprop.simulators.lava.native.stock import StockNetwork
+
+NEURONS = ("exact", "stock")
+RATE, THETA, TAU, LIMIT = 0.05, 2.0**-8, 8.0, 4.0
+INTEGER_LIMIT = 1.0
+"""Learning rate, theta, trace time constant and weight limits: the defaults of `learn_on_chip`."""
+
+
+def lava_network(
+    spiking: SpikingModel,
+    *,
+    neurons: str = "exact",
+    reset_interval: int | None = None,
+    threshold: float | None = None,
+    name: str | None = None,
+) -> ExactNetwork | StockNetwork:
+    """The model as one Lava process, see `SpikingModel.to_lava`."""
+    if neurons not in NEURONS:
+        raise UnknownNameError("kind of neurons", neurons, NEURONS)
+    if reset_interval is not None and (reset_interval < 1 or reset_interval != int(reset_interval)):
+        raise ValueError(
+            f"reset_interval is the number of steps of a sample, an integer above zero, not "
+            f"{reset_interval}"
+        )
+    if threshold is not None and not threshold > 0:
+        raise ValueError(f"threshold must be above zero, not {threshold}")
+    graded = isinstance(spiking.network[spiking.network.output].neuron, Graded)
+    if threshold is not None and not (neurons == "stock" and graded):
+        raise ValueError("threshold applies only to neurons='stock' with code 'graded'")
+    if find_spec("lava") is None:
+        raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
+    prepare_import()
+    if spiking.input.name != "current":
+        raise BackendError(
+            f"a Lava process takes its input through port `inp`, not as {spiking.input.name!r} "
+            f"spikes; use to_spiking(input='current')"
+        )
+    if neurons == "stock":
+        plain = spiking.model.to_spiking(code=spiking.coding.code)
+        return stock_network(
+            plain.network,
+            plain.input_weights,
+            bits=spiking.bits,
+            reset_interval=reset_interval,
+            threshold=threshold,
+            name=name,
+        )
+    from neuro_eqprop.simulators.lava.native.exact import ExactNetwork, ExactPlan
+
+    try:
+        plan = ExactPlan(
+            spiking.network, spiking.input_weights, spiking.coding.grid, reset_interval
+        )
+    except ValueError as error:
+        raise BackendError(str(error)) from error
+    return ExactNetwork(plan, name)
+
+
+def learning_network(
+    spiking: SpikingModel,
+    *,
+    beta: float | None = None,
+    rate: float | npt.ArrayLike = RATE,
+    phases: int | Schedule | None = None,
+    engine: bool = False,
+    seed: int = 0,
+    name: str | None = None,
+) -> LearningNetwork:
+    """The model as one Lava process that learns, see `SpikingModel.to_lava`."""
+    if find_spec("lava") is None:
+        raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
+    if spiking.bits is not None:
+        raise BackendError(
+            "a Lava process learns in floating point, or with the 9-bit weights of Lava's engine: "
+            "leave out bits, and use engine=True for integers"
+        )
+    model, code = spiking.model, spiking.coding.code
+    check_code(code)
+    assert code.learning is not None
+    if phases is None or isinstance(phases, int):
+        lengths = code.learning.lengths(phases)
+        phases = lengths.schedule(beta=model.beta if beta is None else beta, centered=True)
+    elif beta is not None:
+        raise ValueError("phases that are given one by one have their own beta; leave out beta")
+    coding = replace(spiking.coding, theta=THETA)
+    rates = np.atleast_1d(np.asarray(rate, dtype=np.float64))
+    rule, limit = LearningRule(phases, TAU), LIMIT
+    if engine:
+        limit, first = INTEGER_LIMIT, float(rates[0])
+        made = engine_for(first, gap=rule.gap, window=rule.window, scale=limit / 256, seed=seed)
+        rule = replace(rule, numbers=made)
+    how = PlasticityConfig(coding, rule, limit, spiking.network.dt)
+    plastic = make_plastic(model.network, model.params, how)
+    size, classes = model.network.input.size, model.network.output.size
+    nothing = training_stimulus(model.network, np.zeros((1, size)), np.zeros((1, classes)), coding)
+    job = LearningJob(plastic, TrainingSamples(nothing, rates[:1]))
+    check_learning(job)
+    from neuro_eqprop.simulators.lava.native.learning import LearningNetwork, LearningPlan
+
+    return LearningNetwork(LearningPlan(job, rates, coding.grid, model, ALWAYS), name)
+
+
+def stock_network(
+    network: SpikingNetwork,
+    feeds: Mapping[str, Array],
+    *,
+    bits: int | None = None,
+    reset_interval: int | None = None,
+    threshold: float | None = None,
+    name: str | None = None,
+) -> StockNetwork:
+    """The network as one Lava process with only Lava's own sub-processes.
+
+    Parameters
+    ----------
+    network : SpikingNetwork
+        In floating point and without the synapses of a nudge.
+    feeds : mapping of str to array
+        Input weights (units, features) by population.
+    bits : int, optional
+        8 for fixed point; None for floating point.
+    reset_interval : int, optional
+        Steps of a sample, after which all states are reset to zero.
+    threshold : float, optional
+        Least change of a rate for which a graded unit sends a message; the default is 1/256 or
+        less, depending on the weights.
+    name : str, optional
+        The name of the process.
+
+    Raises
+    ------
+    BackendError
+        If stock processes cannot run the network; the message gives the reason.
+    """
+    from neuro_eqprop.simulators.lava.native.stock import StockNetwork
+
+    plan = stock_plan(network, feeds, bits=bits, reset_interval=reset_interval, threshold=threshold)
+    return StockNetwork(plan, name)
+
+
+def stock_plan(
+    network: SpikingNetwork,
+    feeds: Mapping[str, Array],
+    *,
+    bits: int | None = None,
+    reset_interval: int | None = None,
+    threshold: float | None = None,
+) -> Plan:
+    """Layers and weights for stock processes; arguments as in `stock_network`."""
+    check_stock(network)
+    graded = isinstance(network.populations[0].neuron, Graded)
+    layers = []
+    for population in network.populations:
+        neuron = population.neuron
+        low, high = 0.0, 1.0
+        if isinstance(neuron, Graded):
+            low, high = neuron.activation.low, neuron.activation.high
+        layers.append(Layer(population.name, population.bias, low, high))
+    entry = "input" if "input" not in {p.name for p in network.populations} else "input data"
+    edges = [Edge(entry, target, sparse(weight)) for target, weight in feeds.items()]
+    edges += [Edge(p.source, p.target, sparse(p.weight)) for p in network.projections]
+    features = max((weight.shape[1] for weight in feeds.values()), default=0)
+    try:
+        return Plan(
+            features,
+            tuple(layers),
+            tuple(edges),
+            network.output,
+            graded,
+            bits,
+            reset_interval,
+            message_threshold(edges, entry) if threshold is None else threshold,
+            input=entry,
+        )
+    except ValueError as error:
+        raise BackendError(f"stock Lava processes cannot run this network: {error}") from error
+
+
+def sparse(weight: Array) -> Array | csr_matrix:
+    """The matrix, in CSR format if most of it is zero."""
+    few = np.count_nonzero(weight) < SPARSE_BELOW * weight.size
+    return csr_matrix(weight) if few else weight
+
+
+def check_stock(network: SpikingNetwork) -> None:
+    """Raise BackendError if stock processes cannot run the network."""
+    reason = stock_limit(network)
+    if reason is not None:
+        raise BackendError(
+            f"stock Lava processes cannot run this network: {reason}; neurons='exact' can"
+        )
+
+
+def stock_limit(network: SpikingNetwork) -> str | None:
+    """Why stock processes cannot run a network, or None if they can."""
+    if network.fixed is not None:
+        return "it is in fixed point already; lower it in floating point and pass bits=8"
+    if len({type(p.neuron) for p in network.populations}) > 1:
+        return "it mixes graded and spiking populations"
+    if any(p.gain is Gain.BETA for p in network.projections):
+        return (
+            "its nudge changes the gain of synapses between phases, which stock neurons cannot do"
+        )
+    if any(p.delay > 1 for p in network.projections):
+        return "a connection has a delay above one step"
+    limits = (neuron_limit(population) for population in network.populations)
+    return next((limit for limit in limits if limit is not None), None)
+
+
+def neuron_limit(population: Population) -> str | None:
+    """Why no stock process can run the neurons of a population, or None."""
+    name, neuron = population.name, population.neuron
+    if isinstance(neuron, Graded):
+        tanh = neuron.activation.curve is ActivationKind.TANH
+        return f"population {name!r} has activation tanh; SigmaDelta has relu" if tanh else None
+    if neuron.follow is not None:
+        return f"population {name!r} tracks a rate; use code 'rate' or 'graded'"
+    if (neuron.current_decay, neuron.voltage_decay, neuron.threshold) != (1.0, 0.0, 1.0):
+        return f"population {name!r} leaks or has a threshold other than 1"
+    return None

@@ -1,0 +1,250 @@
+"""The learning rule of `neuro_eqprop.spiking.plasticity` on Lava's learning engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.files import subprocess
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.lava.learning.job import (
+    LearningJob,
+    LearningPopulation,
+    formulas,
+    save,
+)
+from neuro_eqprop.simulators.lava.learning.recording import (
+    ProjectionFiles,
+    post_history,
+    synapses_onto,
+    trace_counts,
+)
+from neuro_eqprop.simulators.lava.recording import layouts, signal
+from neuro_eqprop.simulators.lava.simulator import interpreter, run_child, temporary_folder
+from neuro_eqprop.simulators.lava.worker import DONE
+from neuro_eqprop.simulators.learning import (
+    SYNAPSE_VARIABLES,
+    Events,
+    Learned,
+    ProgressCallback,
+    Synapses,
+    recordings,
+    refuse_margin,
+    tally_learning,
+)
+from neuro_eqprop.simulators.recordings import Recording
+from neuro_eqprop.spiking.ir import Gain, Graded
+from neuro_eqprop.spiking.plasticity import (
+    UNSIGNED_PAYLOAD,
+    IntegerArithmetic,
+    PlasticNetwork,
+    TrainingSamples,
+)
+
+ENTRY = "neuro_eqprop.simulators.lava.learning.worker"
+
+
+@dataclass(frozen=True, slots=True)
+class LavaLearner:
+    """Learns sample by sample in one Lava run, in float64 or in the integers of its engine.
+
+    `deadline` is the longest time without a step, in seconds.
+    """
+
+    deadline: float = 60.0
+    name: str = "lava"
+
+    def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
+        """Raise an error if Lava is missing or its engine cannot train the network."""
+        interpreter(os.environ, sys.version_info[:2])
+        check(LearningJob(plastic, training))
+
+    def learn(
+        self,
+        plastic: PlasticNetwork,
+        training: TrainingSamples,
+        *,
+        synapses: Synapses,
+        progress: ProgressCallback,
+    ) -> Learned:
+        """Learn from all samples."""
+        learning = LearningJob(plastic, training, synapses.chosen, synapses.activity)
+        check(learning)
+        with temporary_folder() as folder:
+            save(learning, folder)
+            monitor = ProgressMonitor(learning, folder, progress)
+            run_child(
+                learning.job, folder, deadline=self.deadline, entry=ENTRY, on_poll=monitor.update
+            )
+            learned = read(learning, folder)
+            monitor.finish()
+            return learned
+
+
+class ProgressMonitor:
+    """Reports the number of samples that all populations have done."""
+
+    def __init__(self, learning: LearningJob, folder: Path, progress: ProgressCallback) -> None:
+        self.path, self.callback, self.done = folder / subprocess.PROGRESS, progress, 0
+        self.samples, self.steps = learning.training.stimulus.samples, learning.plastic.rule.steps
+
+    def update(self) -> None:
+        """Report the samples done since the last call."""
+        self.report_done(int(np.fromfile(self.path, dtype=np.int64)[1:].min()) // self.steps)
+
+    def finish(self) -> None:
+        """Report the remaining samples."""
+        self.report_done(self.samples)
+
+    def report_done(self, done: int) -> None:
+        """Report that `done` samples are done in total."""
+        if done > self.done:
+            self.callback(done - self.done)
+            self.done = done
+
+
+def check(learning: LearningJob) -> None:
+    """Raise an error if Lava's engine cannot train the network."""
+    plastic, network = learning.plastic, learning.plastic.network
+    learning.training.stimulus.check(network)
+    if not learning.training.stimulus.samples:
+        raise BackendError("lava: there are no training samples; pass at least one")
+    refuse_margin("lava", plastic)
+    graded = any(isinstance(p.neuron, Graded) for p in network.populations)
+    if isinstance(plastic.rule.numbers, IntegerArithmetic) and graded:
+        raise BackendError(f"lava: {UNSIGNED_PAYLOAD}")
+    if isinstance(plastic.rule.numbers, IntegerArithmetic):
+        raise BackendError(
+            "lava rounds integer weights differently, with one random number per step; learn "
+            "with engine = true, or on the emulator"
+        )
+    flawed = next(iter(plastic.gains), None)
+    if flawed is not None:
+        raise BackendError(
+            f"lava: the effective weights of {flawed!r} differ from the stored weights, which its "
+            "engine does not support; learn without nonidealities, or on the emulator"
+        )
+    late = next((p.name for p in network.projections if p.delay != 1), None)
+    if late is not None:
+        raise BackendError(f"lava: {late!r} has a delay, which its plastic synapses do not support")
+    for projection in network.projections:
+        if projection.gain is Gain.ONE and projection.name in plastic.learns:
+            formulas(learning, projection)
+    if learning.engine is not None:
+        check_sums(learning)
+
+
+def check_sums(learning: LearningJob) -> None:
+    """Raise an error if synaptic input at the largest weights can exceed Lava's 32 bits."""
+    network = learning.plastic.network
+    for population in network.populations:
+        fed = network.into(population.name, Gain.ONE)
+        most = sum(256 * p.weight.shape[1] << learning.exponent(p) for p in fed)
+        if most >= 2**31:
+            raise BackendError(
+                f"lava: the input of {population.name!r} may exceed 32 bits; use fewer units"
+            )
+
+
+def read(learning: LearningJob, folder: Path) -> Learned:
+    """The learned weights and counts in the files of the processes.
+
+    Raises BackendError if a population did not run every step.
+    """
+    network, job = learning.plastic.network, learning.job
+    done = json.loads((folder / DONE).read_text())
+    expected = job.stimulus.samples * job.steps
+    for population, count in zip(network.populations, done["counters"], strict=True):
+        if count != expected:
+            raise BackendError(f"lava ran {count} of {expected} steps of {population.name!r}")
+    files = {
+        projection.name: ProjectionFiles(learning, folder, place)
+        for place, projection in enumerate(network.projections)
+        if projection.gain is Gain.ONE and projection.name in learning.plastic.learns
+    }
+    counts = {name: each.counts.read() for name, each in files.items()}
+    weights = {name: np.array(each.weights.read()) for name, each in files.items()}
+    names = [part.name for part in learning.plastic.plastic]
+    output = [p.name for p in network.populations].index(network.output)
+    drive = layouts(LearningPopulation(job, output, folder, learning))["drive"].read()[:, 0]
+    return Learned(
+        {name: weight * learning.weight_step(name) for name, weight in weights.items()},
+        {name: np.array(files[name].tags.read()) for name in names},
+        np.array(drive),
+        tally_learning(learning.plastic, learning.training, events(learning, folder, counts)),
+        {name: saturated(learning, name, weight) for name, weight in weights.items()},
+        int(sum(counts[name][2, 0] for name in names)),
+        int(np.sum(done["overflows"])),
+        synapse_histories(learning, folder, files),
+        activity(learning, folder),
+    )
+
+
+def activity(learning: LearningJob, folder: Path) -> tuple[Recording, ...]:
+    """Recorded spikes and signals of each sample, without the commit step."""
+    record, job = learning.activity, learning.job
+    names = [population.name for population in learning.plastic.network.populations]
+    tables = {
+        name: layouts(LearningPopulation(job, index, folder, learning))
+        for index, name in enumerate(names)
+    }
+    return recordings(
+        record,
+        {name: tables[name]["spikes"].read()[:, :-1] for name in record.spikes},
+        {key: tables[key[0]][signal(key[1])].read()[:, :-1] for key in record.signals},
+    )
+
+
+def saturated(learning: LearningJob, name: str, weight: Array) -> int:
+    """The number of weights at a limit."""
+    limit = learning.learner(name).limit
+    low, high = (-limit, limit) if learning.engine is None else learning.engine.range
+    return int(np.count_nonzero((weight <= low) | (weight >= high)))
+
+
+def events(learning: LearningJob, folder: Path, counts: Mapping[str, Ints]) -> Events:
+    """Event counts by phase and population."""
+    network, job = learning.plastic.network, learning.job
+    names = [population.name for population in network.populations]
+    tags, weights = np.zeros((2, len(job.schedule), len(names)), dtype=np.int64)
+    for name, count in counts.items():
+        column = names.index(learning.plastic.projection(name).target)
+        tags[:, column] += count[0]
+        weights[:, column] += count[1]
+    traces = [trace_counts(learning, folder, index).read() for index in range(len(names))]
+    sent = {
+        name: layouts(LearningPopulation(job, index, folder, learning))["messages"]
+        .read()
+        .sum(axis=0)
+        for index, name in enumerate(names)
+    }
+    return Events(sent, np.stack(traces, axis=1), tags, weights)
+
+
+def synapse_histories(
+    learning: LearningJob, folder: Path, files: Mapping[str, ProjectionFiles]
+) -> Array:
+    """The recorded variables of the chosen synapses (samples, steps, synapses, variables)."""
+    if not learning.chosen:
+        return np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES)))
+    samples, steps = learning.training.stimulus.samples, learning.plastic.rule.steps
+    found = np.zeros((samples, steps, len(learning.chosen), len(SYNAPSE_VARIABLES)))
+    for name, each in files.items():
+        here = learning.of(name)
+        if here:
+            seen = each.history.read()
+            found[:, :, here, 0] = seen[..., 0]
+            found[:, :, here, 2] = seen[..., 1]
+            found[:, :, here, 3] = seen[..., 2] * learning.weight_step(name)
+    for index, population in enumerate(learning.plastic.network.populations):
+        here = synapses_onto(learning, population.name)
+        if here:
+            found[:, :, here, 1] = post_history(learning, folder, index).read()
+    return found

@@ -1,0 +1,379 @@
+"""Export of a model as a Python package that needs only lava-nc.
+
+    mynet/
+      __init__.py      network(): the Lava process
+      weights.npz      the arrays, and the description as JSON text
+      processes/       only Lava processes
+      numerics/        the neuron step in NumPy, only with neurons="exact"
+      example/run.py   runs some samples and prints the predictions
+      README.md        how to use it, and the agreement measured at export
+
+The modules in processes/ and numerics/ are copies of modules of neuro_eqprop with new import paths.
+Lava imports every module in the folder of a process, so the example has its own folder.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.lava.native.plan import Plan
+from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.spiking.serialize import describe, synapse_arrays
+
+Arrays: TypeAlias = dict[str, Any]
+PROCESSES = {
+    neurons: {f"backends.lava.native.{name}": name for name in ("plan", "network", *own)}
+    for neurons, own in {"stock": ["stock"], "exact": ["delay", "exact"]}.items()
+}
+"""Process modules to copy for each kind of neurons, with their names in the package."""
+NUMERICS = (
+    "arrays",
+    "activations",
+    "spiking.ir",
+    "spiking.synapses",
+    "spiking.counter_rng",
+    "spiking.fixed_point",
+    "spiking.float_step",
+    "spiking.integer_step",
+    "spiking.neurons",
+    "spiking.serialize",
+)
+"""Modules of the neuron step to copy, which need only NumPy."""
+DEADLINE = 600.0
+"""Time limit of the example, in seconds."""
+
+
+def write_package(
+    folder: Path,
+    *,
+    neurons: str,
+    description: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    x: Array,
+    steps: int,
+) -> None:
+    """Write the package into a new folder, whose name becomes the name of the package.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder, which must not exist.
+    neurons : str
+        "exact" or "stock".
+    description, arrays : mapping
+        As `stock_description` or `exact_description` returns them.
+    x : array (samples, features)
+        Samples for the example.
+    steps : int
+        Steps of a sample.
+    """
+    name = folder.name
+    (folder / "processes").mkdir(parents=True)
+    (folder / "example").mkdir()
+    modules = {
+        f"neuro_eqprop.{old}": f"{name}.processes.{new}" for old, new in PROCESSES[neurons].items()
+    }
+    if neurons == "exact":
+        (folder / "numerics").mkdir()
+        (folder / "numerics" / "__init__.py").write_text(f'"""The neuron step of {name}."""\n')
+        modules |= {
+            f"neuro_eqprop.{old}": f"{name}.numerics.{old.rpartition('.')[2]}" for old in NUMERICS
+        }
+    for old, new in modules.items():
+        place = folder.parent.joinpath(*new.split(".")).with_suffix(".py")
+        place.write_text(rewritten(source(old), modules, name))
+    (folder / "processes" / "__init__.py").write_text(f'"""Lava processes of {name}."""\n')
+    (folder / "__init__.py").write_text(LOADERS[neurons].format(name=name))
+    (folder / "example" / "run.py").write_text(EXAMPLE.format(name=name, steps=steps))
+    np.savez(folder / "example" / "samples.npz", x=x)
+    text = json.dumps({**description, "neurons": neurons, "steps": steps})
+    np.savez(folder / "weights.npz", description=np.array(text), **arrays)
+
+
+def source(module: str) -> str:
+    """The source text of a module of this package."""
+    package, _, name = module.rpartition(".")
+    return files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
+
+
+def rewritten(text: str, modules: Mapping[str, str], name: str) -> str:
+    """Source text with its imports changed to the modules of the package `name`."""
+    for old, new in sorted(modules.items(), key=lambda pair: -len(pair[0])):
+        text = text.replace(f"from {old} import", f"from {new} import").replace(
+            f"`{old}`", f"`{new}`"
+        )
+    # `from neuro_eqprop.spiking import float_step, integer_step`
+    text = text.replace("from neuro_eqprop.spiking import", f"from {name}.numerics import")
+    if "from neuro_eqprop" in text:
+        line = next(line for line in text.splitlines() if "from neuro_eqprop" in line)
+        raise RuntimeError(f"a module of the package still needs neuro_eqprop: {line}")
+    return text
+
+
+def stock_description(plan: Plan) -> tuple[dict[str, Any], Arrays]:
+    """A plan of stock processes as JSON and arrays."""
+    arrays: Arrays = {f"bias{k}": layer.bias for k, layer in enumerate(plan.layers)}
+    for k, edge in enumerate(plan.edges):
+        arrays |= matrix_arrays(f"weight{k}", edge.weight)
+    bounds = [[limit(layer.low), limit(layer.high)] for layer in plan.layers]
+    description = {
+        "features": plan.features,
+        "layers": [[layer.name, *pair] for layer, pair in zip(plan.layers, bounds, strict=True)],
+        "edges": [[edge.source, edge.target] for edge in plan.edges],
+        "output": plan.output,
+        "graded": plan.graded,
+        "bits": plan.bits,
+        "threshold": plan.threshold,
+        "input": plan.input,
+    }
+    return description, arrays
+
+
+def limit(value: float) -> float | None:
+    """A bound for JSON, with null for infinity."""
+    return float(value) if np.isfinite(value) else None
+
+
+def matrix_arrays(name: str, weight: Array | csr_matrix) -> Arrays:
+    """A sparse or dense matrix as named arrays for a NumPy file."""
+    if not issparse(weight):
+        return {name: weight}
+    found = csr_matrix(weight)
+    shape = np.array(found.shape)
+    return {
+        f"{name}_data": found.data,
+        f"{name}_indices": found.indices,
+        f"{name}_indptr": found.indptr,
+        f"{name}_shape": shape,
+    }
+
+
+def exact_description(
+    network: SpikingNetwork, feeds: Mapping[str, Array], grid: float
+) -> tuple[dict[str, Any], Arrays]:
+    """A spiking network and its input weights as JSON and arrays."""
+    arrays: Arrays = {f"bias{k}": p.bias for k, p in enumerate(network.populations)}
+    for k, p in enumerate(network.projections):
+        arrays |= synapse_arrays(p.synapses, f"weight{k}")
+    arrays |= {f"feed{k}": weight for k, weight in enumerate(feeds.values())}
+    description = {"network": describe(network), "feeds": list(feeds), "grid": grid}
+    return description, arrays
+
+
+def check_name(folder: Path) -> None:
+    """Raise BackendError if the name of the folder is not a valid package name."""
+    name = folder.name
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise BackendError(
+            f"{name!r} is not a valid name for a Python package; use only letters, "
+            "digits and _ in the name of the folder"
+        )
+
+
+def run_example(folder: Path, interpreter: str) -> tuple[Ints, str]:
+    """Predictions and process table of the example, in an isolated interpreter with a deadline."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    try:
+        done = subprocess.run(
+            [interpreter, "-I", "-B", str(folder / "example" / "run.py"), "--json"],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BackendError(f"the example of {folder.name} took over {DEADLINE:.0f} s") from error
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise BackendError(f"the example of {folder.name} failed: {last}")
+    printed = json.loads(done.stdout.splitlines()[-1])
+    return np.asarray(printed["predictions"], dtype=np.int64), str(printed["table"])
+
+
+def publish(draft: Path, folder: Path) -> None:
+    """Move a finished package to `folder`, replacing an older one."""
+    if folder.exists():
+        old = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
+        folder.rename(old)
+        draft.rename(folder)
+        shutil.rmtree(old)
+    else:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft.rename(folder)
+
+
+def readme(name: str, neurons: str, agreement: float, samples: int, table: str) -> str:
+    """The README of a package."""
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return README.format(
+        name=name,
+        neurons=neurons,
+        agreement=f"{100 * agreement:.2f}",
+        samples=samples,
+        table=table,
+        version=version,
+    )
+
+
+STOCK_LOADER = '''"""{name}: an equilibrium network of stock Lava processes."""
+
+import json
+from math import inf
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from {name}.processes.plan import Edge, Layer, Plan
+from {name}.processes.stock import StockNetwork
+
+WEIGHTS = Path(__file__).with_name("weights.npz")
+
+
+def network(reset_interval: int | None = None, name: str | None = None) -> StockNetwork:
+    """The Lava process, with ports `inp`, `out` and `s_<layer>`."""
+    with np.load(WEIGHTS, allow_pickle=False) as file:
+        arrays = {{key: file[key] for key in file.files}}
+    facts = json.loads(str(arrays["description"]))
+    layers = tuple(
+        Layer(label, arrays[f"bias{{k}}"], bound(low, -inf), bound(high, inf))
+        for k, (label, low, high) in enumerate(facts["layers"])
+    )
+    edges = tuple(
+        Edge(source, target, matrix(arrays, f"weight{{k}}"))
+        for k, (source, target) in enumerate(facts["edges"])
+    )
+    plan = Plan(
+        facts["features"],
+        layers,
+        edges,
+        facts["output"],
+        facts["graded"],
+        facts["bits"],
+        reset_interval,
+        facts["threshold"],
+        facts["input"],
+    )
+    return StockNetwork(plan, name)
+
+
+def bound(value: float | None, infinite: float) -> float:
+    """A bound of an activation; JSON has null for an infinite one."""
+    return infinite if value is None else value
+
+
+def matrix(arrays: dict[str, np.ndarray], name: str) -> np.ndarray | csr_matrix:
+    """A dense or sparse matrix."""
+    if name in arrays:
+        return arrays[name]
+    parts = tuple(arrays[f"{{name}}_{{part}}"] for part in ("data", "indices", "indptr"))
+    return csr_matrix(parts, shape=tuple(arrays[f"{{name}}_shape"]))
+'''
+EXACT_LOADER = '''"""{name}: an equilibrium network of Lava processes, exact to the message."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from {name}.numerics.serialize import read_synapses, rebuild
+from {name}.processes.exact import ExactNetwork, ExactPlan
+
+WEIGHTS = Path(__file__).with_name("weights.npz")
+
+
+def network(reset_interval: int | None = None, name: str | None = None) -> ExactNetwork:
+    """The Lava process, with ports `inp`, `out` and `s_<layer>`."""
+    with np.load(WEIGHTS, allow_pickle=False) as file:
+        arrays = {{key: file[key] for key in file.files}}
+    facts = json.loads(str(arrays["description"]))
+    described = facts["network"]
+    biases = [arrays[f"bias{{k}}"] for k in range(len(described["populations"]))]
+    synapses = [
+        read_synapses(each, arrays, f"weight{{k}}")
+        for k, each in enumerate(described["projections"])
+    ]
+    feeds = {{target: arrays[f"feed{{k}}"] for k, target in enumerate(facts["feeds"])}}
+    spiking = rebuild(described, biases, synapses)
+    return ExactNetwork(ExactPlan(spiking, feeds, facts["grid"], reset_interval), name)
+'''
+LOADERS = {"stock": STOCK_LOADER, "exact": EXACT_LOADER}
+EXAMPLE = '''"""Run samples through the network: RingBuffer -> network -> RingBuffer."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parents[1]))
+
+from lava.magma.core.run_conditions import RunSteps
+from lava.magma.core.run_configs import Loihi2SimCfg
+from lava.proc.io.sink import RingBuffer as Sink
+from lava.proc.io.source import RingBuffer as Source
+
+from {name} import network
+
+STEPS = {steps}
+
+
+def main() -> None:
+    x = np.load(FOLDER / "samples.npz", allow_pickle=False)["x"]
+    net = network(reset_interval=STEPS)
+    source = Source(data=net.encode(x, STEPS))
+    sink = Sink(shape=net.out.shape, buffer=len(x) * STEPS)
+    source.s_out.connect(net.inp)
+    net.out.connect(sink.a_in)
+    net.run(condition=RunSteps(len(x) * STEPS), run_cfg=Loihi2SimCfg(select_tag=net.tag))
+    predictions = net.decode(sink.data.get(), STEPS)
+    net.stop()
+    if "--json" in sys.argv:
+        print(json.dumps({{"predictions": predictions.tolist(), "table": str(net)}}))
+    else:
+        print(net)
+        print("predicted classes:", *predictions)
+
+
+if __name__ == "__main__":
+    main()
+'''
+README = """# {name}
+
+An equilibrium network for Lava, exported by neuro_eqprop with neurons="{neurons}". It needs
+lava-nc (Python {version}) and nothing else.
+
+    python {name}/example/run.py
+
+```python
+from {name} import network
+
+net = network(reset_interval=32)   # ports net.inp, net.out, net.s_<layer>
+source.s_out.connect(net.inp)      # a RingBuffer with net.encode(x, 32)
+net.out.connect(sink.a_in)         # net.decode(messages, 32) gives the classes
+net.run(condition=RunSteps(n), run_cfg=Loihi2SimCfg(select_tag=net.tag))
+```
+
+Agreement measured at export: {agreement} % of {samples} samples have the class of the rate network.
+
+```
+{table}
+```
+"""

@@ -1,0 +1,248 @@
+"""The step of `neuro_eqprop.spiking.ir` as a graph of Lava processes, run in a child process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from tempfile import TemporaryDirectory, gettempdir
+
+import numpy as np
+
+import neuro_eqprop
+from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.files import subprocess
+from neuro_eqprop.files.isolated import DIE_WITH_PARENT
+from neuro_eqprop.simulators.base import (
+    BackendError,
+    Overflow,
+    Result,
+    Support,
+    kinds,
+    nothing,
+)
+from neuro_eqprop.simulators.lava import BACKEND
+from neuro_eqprop.simulators.lava.cores import one_core
+from neuro_eqprop.simulators.lava.job import Job, Part, save
+from neuro_eqprop.simulators.lava.recording import layouts, signal
+from neuro_eqprop.simulators.lava.worker import DONE
+from neuro_eqprop.simulators.recordings import VARIABLES, Record, Recording, Sink
+from neuro_eqprop.simulators.registry import check_run
+from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+
+VARIABLE, DEADLINE = BACKEND.python_variable, BACKEND.deadline or 60.0
+INSTALL_HINT = (
+    f"Lava needs Python {BACKEND.python}: make a virtual environment with it, install "
+    f"lava-nc{BACKEND.requires['lava-nc']} there, and set the environment variable {VARIABLE} to "
+    "its python"
+)
+
+# Loads neuro_eqprop by file. With its parent folder on sys.path, a Python of another version would
+# also import the packages beside it, which were built for this version.
+START = f"""{DIE_WITH_PARENT}
+sys.path[:] = [place for place in sys.path if place]
+import importlib, importlib.util
+root, entry, folder, hint = sys.argv[1:]
+found = "has no Lava" if importlib.util.find_spec("lava") is None else None
+if sys.version_info[:2] != (3, 10):
+    found = "is version %d.%d" % sys.version_info[:2]
+if found:
+    sys.exit("the Python %s %s. %s" % (sys.executable, found, hint))
+spec = importlib.util.spec_from_file_location("neuro_eqprop", root + "/__init__.py")
+sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+importlib.import_module(entry).main(folder)
+"""
+ENTRY = "neuro_eqprop.simulators.lava.worker"
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True, slots=True)
+class LavaRun:
+    """The result of a run on Lava, and the number of steps each population ran."""
+
+    result: Result
+    steps: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lava:
+    """One Lava process per population and projection, in float64 or in 24-bit integers.
+
+    Samples run one at a time. `deadline` is the longest time without a step, in seconds.
+    """
+
+    deadline: float = DEADLINE
+    name: str = BACKEND.name
+    support: Support = BACKEND.support
+
+    def __post_init__(self) -> None:
+        if not self.deadline > 0:
+            raise ValueError(f"a deadline must be above zero, not {self.deadline}")
+
+    def run(
+        self,
+        network: SpikingNetwork,
+        stimulus: Stimulus,
+        schedule: Schedule,
+        *,
+        record: Record,
+        sink: Sink,
+    ) -> Result:
+        """Run all samples through the schedule."""
+        check_run(self, network, stimulus)
+        job = Job(network, stimulus, schedule, record)
+        return measure(job, sink, deadline=self.deadline).result
+
+
+def measure(job: Job, sink: Sink, *, deadline: float) -> LavaRun:
+    """Run the job on Lava in a temporary folder; recordings go to the sink."""
+    check(job)
+    if not job.stimulus.samples:
+        none = nothing(job.network, job.schedule)
+        return LavaRun(none, dict.fromkeys(none.messages, 0))
+    with temporary_folder() as folder:
+        save(job, folder)
+        stream = SampleStream(job, folder, sink)
+        run_child(job, folder, deadline=deadline, on_poll=stream.poll)
+        return read(job, folder, stream)
+
+
+def check(job: Job) -> None:
+    """Raise an error for an empty schedule or an unknown population or variable to record."""
+    if not job.schedule:
+        raise BackendError("lava: the schedule is empty; give it at least one phase")
+    known = kinds(job.network)
+    for name in (*job.record.spikes, *(population for population, _ in job.record.signals)):
+        if name not in known:
+            raise UnknownNameError("population to record", name, known)
+    for name, variable in job.record.signals:
+        values = VARIABLES[known[name]][1:]
+        if variable not in values:
+            raise UnknownNameError(f"variable of {name!r}", variable, values)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A temporary folder with a short path.
+
+    Python's multiprocessing opens a Unix socket there, whose path may have about 100 characters.
+    """
+    usual = gettempdir()
+    # TemporaryDirectory creates a folder there that only this user can enter.
+    root = usual if len(usual) < 60 else "/tmp"  # nosec B108
+    with TemporaryDirectory(prefix="lava-", dir=root, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def run_child(
+    job: Job,
+    folder: Path,
+    *,
+    deadline: float,
+    entry: str = ENTRY,
+    on_poll: subprocess.PollCallback = subprocess.idle,
+) -> None:
+    """Run the job saved in the folder; errors in the child become a BackendError.
+
+    `entry` is the module whose `main` runs in the child.
+    """
+    python = interpreter(os.environ, sys.version_info[:2])
+    root = str(Path(neuro_eqprop.__file__).parent)
+    np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / subprocess.PROGRESS)
+    command = [python, "-I", "-W", "ignore", "-c", START, str(os.getpid())]
+    command += [root, entry, str(folder), INSTALL_HINT]
+    try:
+        with one_core(job.network) as cores:
+            subprocess.run(
+                command,
+                folder,
+                deadline=deadline,
+                environment=ONE_THREAD,
+                on_poll=on_poll,
+                cores=cores,
+            )
+    except subprocess.ChildError as error:
+        done = int(np.fromfile(folder / subprocess.PROGRESS, dtype=np.int64)[1:].min())
+        reason = str(error).partition("\n")[0]
+        if isinstance(error, subprocess.SilenceError):
+            reason += "; if the machine is that slow, give Lava a longer deadline"
+        raise BackendError(f"lava failed after {done} steps: {reason}") from error
+
+
+def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
+    """Path of the Python with Lava: the one that `environ` names, or this one."""
+    if os.name != "posix":
+        raise BackendError(
+            "lava: supervising its processes needs POSIX, which Windows lacks; use Linux"
+        )
+    named = environ.get(VARIABLE)
+    if named is not None:
+        found = which(named)
+        if found is None:
+            raise BackendError(
+                f"lava: {VARIABLE} names {named!r}, which cannot be run. {INSTALL_HINT}"
+            )
+        return found
+    if version != (3, 10):
+        raise BackendError(f"lava: this is Python {version[0]}.{version[1]}. {INSTALL_HINT}")
+    if find_spec("lava") is None:
+        raise BackendError(f"lava: the package lava-nc is not installed here. {INSTALL_HINT}")
+    return sys.executable
+
+
+class SampleStream:
+    """Sends recordings to the sink, sample by sample, as soon as all processes wrote them."""
+
+    def __init__(self, job: Job, folder: Path, sink: Sink) -> None:
+        self.job, self.sink, self.sent = job, sink, 0
+        parts = {p.name: Part(job, k, folder) for k, p in enumerate(job.network.populations)}
+        tables = {name: layouts(part) for name, part in parts.items()}
+        self.spikes = {name: tables[name]["spikes"] for name in job.record.spikes}
+        self.signals = {(n, v): tables[n][signal(v)] for n, v in job.record.signals}
+
+    def poll(self) -> None:
+        """Send the samples written since the last call."""
+        tables = [*self.spikes.values(), *self.signals.values()]
+        if tables:
+            self.send(min(table.complete_rows() for table in tables))
+
+    def send(self, stop: int) -> None:
+        """Send the samples before `stop` that were not sent yet."""
+        for sample in range(self.sent, stop):
+            spikes = {n: table.row(sample) for n, table in self.spikes.items()}
+            signals = {key: table.row(sample) for key, table in self.signals.items()}
+            self.sink.sample(sample, Recording(spikes, signals))
+            self.sent = sample + 1
+
+
+def read(job: Job, folder: Path, stream: SampleStream) -> LavaRun:
+    """The results in the files of the processes; sends the remaining recordings.
+
+    Raises BackendError if a population did not run every step.
+    """
+    names = [population.name for population in job.network.populations]
+    done = json.loads((folder / DONE).read_text(encoding="utf-8"))
+    steps = dict(zip(names, done["counters"], strict=True))
+    expected = job.stimulus.samples * job.steps
+    for name, count in steps.items():
+        if count != expected:
+            raise BackendError(f"lava ran {count} of {expected} steps of population {name!r}")
+    tables = {
+        name: {what: layout.read() for what, layout in layouts(Part(job, index, folder)).items()}
+        for index, name in enumerate(names)
+    }
+    stream.send(job.stimulus.samples)
+    messages = {name: np.array(tables[name]["messages"], dtype=np.int64) for name in names}
+    firing = {name: np.array(tables[name]["firing"], dtype=np.float64) for name in names}
+    drive = {name: np.array(tables[name]["drive"], dtype=np.float64) for name in names}
+    overflows = {n: Overflow(*o) for n, o in zip(names, done["overflows"], strict=True)}
+    missed = {} if job.network.fixed is None else overflows
+    return LavaRun(Result(messages, firing, drive, missed), steps)

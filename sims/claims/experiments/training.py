@@ -1,0 +1,62 @@
+"""Accuracy after training with a constant or an annealed beta."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.study import adapt
+from sims.claims.claim import Json
+from sims.claims.experiments.common import (
+    Trained,
+    data_of,
+    initial_snapshot,
+    study_of,
+    train_epochs,
+)
+
+
+def accuracies(arguments: Mapping[str, Any], seed: int) -> Json:
+    """Test and training accuracy after the last epoch."""
+    data, study = data_of(arguments), study_of(arguments, seed)
+    *_, last = train_epochs(study, data)
+    trained = Trained(study.network(data), last.snapshot.params, data)
+    found = {
+        "test_accuracy": trained.accuracy(),
+        "train_accuracy": last.train_accuracy,
+        "residual": last.residual,
+    }
+    return found | ({"data": data.note} if data.note else {})
+
+
+def betas(plan: Mapping[str, Any], count: int) -> list[float]:
+    """The beta of each epoch: from `start` to `end`, linearly or in one step.
+
+    `over` is the fraction of the training that the change takes; zero is a step half-way.
+    """
+    start, end, over = plan["start"], plan["end"], plan["over"]
+    if over == 0:
+        return [start if epoch < count // 2 else end for epoch in range(count)]
+    span = max(1.0, over * (count - 1))
+    return [start + (end - start) * min(1.0, epoch / span) for epoch in range(count)]
+
+
+def annealed(arguments: Mapping[str, Any], seed: int) -> Json:
+    """Test accuracy after each epoch of a training with annealed beta."""
+    data, study = data_of(arguments), study_of(arguments, seed)
+    network, change = study.network(data), arguments["plan"]
+    snapshot, plan = initial_snapshot(study, network), betas(change, study.training.epochs)
+    curve: list[float] = []
+    for beta in plan:
+        # Over the full training beta changes from batch to batch, by the setting `beta_end`.
+        slow = adapt(study, {"beta": change["start"], "beta_end": change["end"]})
+        annealed_study = slow if change["over"] == 1.0 else adapt(study, {"beta": beta})
+        try:
+            progress = next(train_epochs(annealed_study, data, snapshot))
+        except TrainingError:  # diverged: counts as chance accuracy
+            curve += [1.0 / data.classes] * (study.training.epochs - len(curve))
+            break
+        snapshot = progress.snapshot
+        curve.append(Trained(network, snapshot.params, data).accuracy())
+    return {"beta": plan, "test_accuracy": curve, "drop": max(curve) - curve[-1]}

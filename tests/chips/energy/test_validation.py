@@ -1,0 +1,291 @@
+"""Predictions against published measurements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+from pathlib import Path
+
+import pytest
+
+from neuro_eqprop.chips.energy.discrepancy import (
+    SIGMA_FLOOR,
+    UNTESTED,
+    Quantity,
+    Residual,
+    learn,
+)
+from neuro_eqprop.chips.energy.validation import (
+    Check,
+    ProfileValidation,
+    check,
+    discrepancy_of,
+    interpolate,
+    profile_of,
+    validate_profiles,
+)
+from neuro_eqprop.chips.profile import Boundary, Overhead
+from neuro_eqprop.chips.profiles.load import base_name, load_profile
+from neuro_eqprop.chips.published import Case, Line, Measure, Role
+from neuro_eqprop.chips.published_cases import case_files, read_cases
+from neuro_eqprop.files.toml import FileFormatError
+
+
+def published() -> dict[str, Case]:
+    return {case.name: case for path in case_files() for case in read_cases(path)}
+
+
+def predict(case: Case) -> Check:
+    return check(case, profile_of(case, {}), seed=0)
+
+
+@pytest.fixture(scope="module")
+def validation() -> ProfileValidation:
+    return validate_profiles()
+
+
+def test_no_published_measurement_that_should_hold_fails(validation: ProfileValidation) -> None:
+    assert [each.case.name for each in validation.failed] == []
+
+
+def test_enough_cases_over_enough_chips_lie_in_ranges_that_say_something(
+    validation: ProfileValidation,
+) -> None:
+    assert len(validation.checks) >= 25
+    assert len({each.case.profile for each in validation.checks}) >= 8
+    found = validation.predictions
+    assert len(found) >= 25
+    assert validation.coverage is not None
+    assert 0.8 <= validation.coverage <= 1
+    assert validation.sharpness is not None
+    assert validation.sharpness < 5
+    outcome = validation.to_json()
+    # A miss counts however wide its range is.
+    assert outcome["worst_prediction"] == max(abs(each.error) for each in found)
+    assert len(outcome["misses"]) == sum(not each.within for each in found)
+    assert [each["level"] for each in outcome["calibration"]] == [0.5, 0.8, 0.9, 0.95]
+
+
+def test_the_nominal_value_lies_in_its_range(validation: ProfileValidation) -> None:
+    for each in validation.checks:
+        low, high = each.predicted.low, each.predicted.high
+        assert low * (1 - 1e-9) <= each.nominal <= high * (1 + 1e-9), each.case.name
+
+
+def test_the_discrepancy_of_a_chip_is_learned_from_the_others() -> None:
+    def residual(profile: str, measured: float) -> Residual:
+        return Residual(profile, Quantity.ENERGY, measured, 1.0, 1.0, 1.0)
+
+    seen = [residual("a", 2.0), residual("b", 1.0), residual("c", 1.5)]
+    # The value of an untested model is one more of the chips: the quantile 0.8 of three values lies
+    # between the second and the third, that of four between the third and the fourth.
+    untested, less, more = UNTESTED**2, log(1.5) ** 2, log(2.0) ** 2
+    without_a = learn(seen, without="a").energy
+    assert without_a**2 == pytest.approx(untested + 0.6 * (less - untested))
+    assert learn(seen, without="b").energy ** 2 == pytest.approx(less + 0.6 * (more - less))
+    assert learn(seen, without="none").energy ** 2 == pytest.approx(less + 0.4 * (more - less))
+    calm = [residual(chip, 1.0) for chip in "abcdef"]
+    assert learn(calm, without="none").energy == pytest.approx(SIGMA_FLOOR)
+    wide = Residual("d", Quantity.ENERGY, 2.0, 1.0, 0.1, 10.0)
+    assert wide.left_over < 0
+    assert learn([wide], without="none").energy < UNTESTED
+    assert learn([], without="none").time == UNTESTED
+
+
+def test_published_step_times_of_several_systems_lie_in_their_ranges(
+    validation: ProfileValidation,
+) -> None:
+    timed = [each for each in validation.checks if each.case.measure is Measure.TIME]
+    inside = {each.case.profile for each in timed if each.within}
+    spiking = {"loihi1", "loihi2", "hala_point", "odin", "truenorth", "tianjic"}
+    assert spiking | {"cortex_m33", "cortex_m7", "cortex_m4"} <= inside
+    (gesture,) = (each for each in timed if each.case.name == "loihi1-gesture-step")
+    assert abs(gesture.error) <= 0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("truenorth-held-out-20Hz", 0.02),
+        ("odin-accelerated", 0.01),
+        ("odin-biological", 0.01),
+        ("loihi1-scaling-2", 0.01),
+        ("loihi1-scaling-4", 0.01),
+        ("loihi1-scaling-6", 0.01),
+        ("loihi1-scaling-8", 0.01),
+    ],
+)
+def test_the_errors_that_were_to_be_reached(name: str, error: float) -> None:
+    case = published()[name]
+    assert case.tolerance == error
+    assert abs(predict(case).error) <= error
+
+
+def test_loihis_keyword_spotter_lies_in_its_range_and_the_range_is_not_wide() -> None:
+    found = predict(published()["loihi1-kws"])
+    assert found.within
+    assert found.predicted.high / found.predicted.low < 2
+
+
+def test_placements_of_published_networks_are_reached(validation: ProfileValidation) -> None:
+    found = {each.case.name: each.nominal for each in validation.checks}
+    assert 49 - 15 <= found["loihi1-gesture-cores"] <= 49 + 15
+    for name in ("loihi1-gesture-messages", "loihi1-gesture-mapped"):
+        assert 386_640 / 1.5 <= found[name] <= 1.5 * 386_640
+    assert found["loihi2-pilotnet-cores"] == pytest.approx(74, rel=0.3)
+    assert found["loihi2-pilotnet-cores-fed"] == pytest.approx(61, rel=0.3)
+
+
+def test_constants_of_another_paper_miss_the_spotter_and_that_is_shown() -> None:
+    found = predict(published()["loihi1-kws-by-others"])
+    assert found.error > 0.5
+    assert not found.within
+    assert found.holds is None
+    assert found.validates
+
+
+def test_only_predictions_validate() -> None:
+    found = [predict(case) for case in published().values()]
+    assert {each.case.name for each in found if each.validates} == {
+        case.name for case in published().values() if case.role is Role.PREDICTION
+    }
+    assert sum(each.validates for each in found) >= 5
+
+
+def test_a_case_that_shares_the_source_of_its_constants_is_no_prediction() -> None:
+    for case in published().values():
+        profile = load_profile(case.profile, case.overrides)
+        if case.macs or case.network is not None or case.measure is Measure.TIME or case.supply:
+            continue
+        used = [profile.known(f"energy.{name}") for name in case.events]
+        at_rest = (
+            "power.static" if case.overhead is Overhead.STATIC_AND_HOST else "power.idle_loaded"
+        )
+        used += [profile.known(at_rest) or profile.known("power.static")]
+        sources = {quantity.source for quantity in used if quantity is not None}
+        if case.source in sources or case.line is not None:
+            assert case.role is Role.CONSISTENCY, case.name
+
+
+def test_the_board_that_is_predicted_is_not_the_board_of_the_constants() -> None:
+    for case in published().values():
+        if case.name.startswith("spinn5"):
+            assert case.profile == "spinnaker1"
+            assert "spinn5" in case.where
+
+
+def test_a_wrong_constant_is_caught() -> None:
+    case = published()["truenorth-held-out-20Hz"]
+    wrong = load_profile("truenorth", {"power.static": "80mW"})
+    assert check(case, wrong, seed=0).holds is False
+
+
+def test_a_measurement_is_as_certain_as_it_is() -> None:
+    case = replace(published()["odin-biological"], measured=44e-6, uncertainty=2e-6)
+    assert predict(case).within
+    assert not predict(replace(case, uncertainty=0.0)).within
+
+
+def test_a_point_on_a_line() -> None:
+    found = interpolate(Line((1.0, 3.0), (10.0, 20.0), 2.0, 0.5))
+    assert (found.value, found.low, found.high) == (15.0, 14.5, 15.5)
+
+
+def test_a_boundary_that_a_profile_does_not_reach_is_an_error() -> None:
+    case = published()["spinn5-silent"]
+    inner = replace(case, boundary=Boundary.CORE_DYNAMIC)
+    with pytest.raises(ValueError, match="has nothing at core_dynamic"):
+        predict(inner)
+    # Costs of the cores alone are inside the boundary of the chip.
+    core = published()["loihi1-renner-inference"]
+    assert predict(replace(core, boundary=Boundary.CHIP_DYNAMIC)).nominal > 0
+    with pytest.raises(ValueError, match="needs seconds"):
+        predict(replace(case, seconds=0.0))
+
+
+def test_variants_of_a_chip_are_left_out_together() -> None:
+    assert base_name("spinnaker1_chip") == base_name("spinnaker1_spinn5") == "spinnaker1"
+    assert base_name("hala_point") == "loihi2"
+    assert base_name("of_a_user") == "of_a_user"
+    assert discrepancy_of("spinnaker1_chip") == discrepancy_of("spinnaker1")
+
+
+def test_a_prediction_without_all_costs_is_a_lower_bound() -> None:
+    case = replace(
+        published()["odin-biological"],
+        profile="speck",
+        role=Role.PREDICTION,
+        measured=2e-3,
+        events={"synop": (1e6, 1e6)},
+    )
+    above, below = predict(case), predict(replace(case, measured=1e-6))
+    assert above.missing == ("synop",)
+    # One that holds shows little, one that fails counts as a miss.
+    assert (above.within, above.validates) == (True, False)
+    assert (below.within, below.validates) == (False, True)
+
+
+def test_a_case_that_cannot_be_predicted_does_not_stop_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "cases.toml"
+    path.write_text(CASE.replace('profile = "odin"', 'profile = "akida1000"'))
+    found = validate_profiles("akida1000", cases=[path])
+    assert list(found.unpredicted) == ["mine"]
+    assert "has nothing at chip_total" in found.to_json()["unpredicted"]["mine"]
+
+
+CASE = """
+schema = "neuro_eqprop.cases/1"
+[[case]]
+name = "mine"
+profile = "odin"
+role = "prediction"
+grade = "A"
+measure = "W"
+measured = 477e-6
+uncertainty = 1e-6
+boundary = "chip_total"
+source = "me"
+where = "at home"
+seconds = 1.0
+events = { synop = [37.0e6, 38.0e6] }
+in_range = true
+"""
+
+
+def test_a_users_own_case_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "cases.toml"
+    path.write_text(CASE)
+    (case,) = read_cases(path)
+    assert case.events == {"synop": (37e6, 38e6)}
+    assert predict(case).holds is True
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('role = "prediction"', 'role = "predicted"', "known: prediction"),
+        ("measured = 477e-6", "measured = -1", "negative"),
+        ("measured = 477e-6", "measured = 0", "zero"),
+        ("uncertainty = 1e-6\n", "", "uncertainty is missing"),
+        ("synop = [37.0e6, 38.0e6]", "synops = 1", "did you mean 'energy.synop'"),
+        ("[37.0e6, 38.0e6]", "[38.0e6, 37.0e6]", "is above high"),
+        ("[37.0e6, 38.0e6]", "[1, 2, 3]", "lowest and the highest"),
+        ("events = { synop = [37.0e6, 38.0e6] }", "", "nothing to predict from"),
+        ("in_range = true", "inrange = true", "did you mean 'in_range'"),
+        ("in_range = true", 'overhead = "all"', "known: loaded_idle"),
+        ("cases/1", "cases/2", "schema"),
+        ("in_range = true", "line = { x = [1, 1], y = [1, 2], at = 1, rounding = 0 }", "same x"),
+        (
+            "in_range = true",
+            "line = { x = [1], y = [1, 2], at = 1, rounding = 0 }",
+            "takes 2 values",
+        ),
+    ],
+)
+def test_a_broken_case_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in CASE
+    path = tmp_path / "cases.toml"
+    path.write_text(CASE.replace(old, new))
+    with pytest.raises(FileFormatError) as error:
+        read_cases(path)
+    assert words in str(error.value)
