@@ -85,24 +85,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 ORDER = (
     "tests",
-    "operators",
-    "architectures",
-    "analysis",
-    "hardware",
-    "energy",
-    "rate",
+    "common",
+    "files",
+    "networks",
+    "dynamics",
+    "chips",
     "spiking",
     "data",
-    "io",
     "training",
-    "plots",
+    "traces",
     "html_report",
+    "api",
     "lava",
-    "backends",
-    "experiments",
+    "simulators",
+    "runs",
     "cli",
-    "executors",
-    "sweeps",
     "agreement",
     "claims",
     "docs",
@@ -115,7 +112,7 @@ workers its tests run one after the other, beside all that follows here; with on
 """
 
 
-WITH_LAVA = ("tests/backends/test_subprocess.py",)
+WITH_LAVA = ("tests/files/test_subprocess.py",)
 """Files that leave shared memory without an owner for a moment, which Lava tests would notice."""
 
 

@@ -1,7 +1,7 @@
 """Trace files of synapses and populations during on-chip learning.
 
 A simulator returns both activity traces, tag and weight of a synapse at the end of every step, in
-its own units. A trace file has the units of `neuro_eqprop.simulators.synapse_recording`: with Q the trace of a
+its own units. A trace file has the units of `simulators.synapse_recording`: with Q the trace of a
 unit that fires in every step (one in floating point), pre and post are divided by Q, and a tag by
 gap M Q^2; in Lava's engine by the tag that M steps with such traces accumulate. The simulator
 counts the commit as a step; the file assigns it to the last step of the sample. Spikes and signals

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro_eqprop.common.arrays import UnknownNameError, closest_first
+from neuro_eqprop.networks import activations
 from neuro_eqprop.networks.activations import (
     ACTIVATIONS,
     FUNCTIONS,
@@ -24,7 +25,7 @@ from neuro_eqprop.networks.activations import (
     box,
     tanh,
 )
-from neuro_eqprop.networks.network import Layer, Role, activations
+from neuro_eqprop.networks.network import Layer, Role
 from neuro_eqprop.networks.ops import numpy as ops_numpy
 from neuro_eqprop.networks.ops import torch as ops_torch
 from neuro_eqprop.spiking import codes
