@@ -165,9 +165,9 @@ class JsonLine:
     """Whether it is the last line and lacks its end, as a writer that is killed leaves it."""
 
 
-def json_lines(path: Path) -> Iterator[JsonLine]:
+def json_lines(path: Path, error: type[ValueError] = FileFormatError) -> Iterator[JsonLine]:
     """The lines of a JSONL file that are not empty."""
-    lines = read_bytes(path).split(b"\n")
+    lines = read_bytes(path, error=error).split(b"\n")
     for number, line in enumerate(lines, start=1):
         where = f"{path}: line {number}"
         try:
@@ -190,7 +190,7 @@ def read_jsonl(path: Path, error: type[ValueError] = FileFormatError) -> list[di
     if not path.exists():
         return []
     rows = []
-    for line in json_lines(path):
+    for line in json_lines(path, error):
         if line.row is not None:
             rows.append(line.row)
         elif not line.unfinished:
