@@ -88,7 +88,7 @@ def test_a_report_is_saved_and_read_into_the_same_objects(
         assert mine.unknown == theirs.unknown
     assert read.counted == report.counted
     content = json.loads(path.read_text())
-    assert content.pop("schema") == "neuro_eqprop.chips.energy/1"
+    assert content.pop("schema") == "neuro_eqprop.energy/1"
     for chip in content["profiles"]:
         assert chip["undecided"] == chip["inference"]["undecided"]
     path.write_text(json.dumps(content))
@@ -98,7 +98,7 @@ def test_a_report_is_saved_and_read_into_the_same_objects(
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("schema", "neuro_eqprop.chips.energy/9", "schema: 'neuro_eqprop.chips.energy/9' is not"),
+        ("schema", "neuro_eqprop.energy/9", "schema: 'neuro_eqprop.energy/9' is not"),
         ("profiles", 3, "profiles: it must be a list of tables"),
         ("reference", [{"device": "a", "batch": "b"}], "reference[0]: batch 'b' is not an integer"),
         ("counted", {"steps": -1}, "counted: steps -1 is negative"),

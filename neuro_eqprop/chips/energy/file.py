@@ -38,7 +38,7 @@ from neuro_eqprop.files.write import write_text
 Json: TypeAlias = dict[str, Any]
 Built = TypeVar("Built")
 
-SCHEMA = "neuro_eqprop.chips.energy/1"
+SCHEMA = "neuro_eqprop.energy/1"
 PLACEMENT_KEYS = (
     *("fits", "verdict", "cores", "chips", "binding", "utilisation", "violations", "unchecked"),
     "undecided",
