@@ -8,20 +8,22 @@
       example/run.py   runs some samples and prints the predictions
       README.md        how to use it, and the agreement measured at export
 
-The modules in processes/ and numerics/ are copies of modules of neuro_eqprop with new import paths.
+The modules in processes/ and numerics/ are copies of modules of neuro_eqprop, with those that they
+import, under new import paths.
 Lava imports every module in the folder of a process, so the example has its own folder.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from importlib.resources import files
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -36,24 +38,13 @@ from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.serialize import describe, synapse_arrays
 
 Arrays: TypeAlias = dict[str, Any]
-PROCESSES = {
-    neurons: {f"backends.lava.native.{name}": name for name in ("plan", "network", *own)}
-    for neurons, own in {"stock": ["stock"], "exact": ["delay", "exact"]}.items()
-}
-"""Process modules to copy for each kind of neurons, with their names in the package."""
-NUMERICS = (
-    "arrays",
-    "activations",
-    "spiking.ir",
-    "spiking.synapses",
-    "spiking.counter_rng",
-    "spiking.fixed_point",
-    "spiking.float_step",
-    "spiking.integer_step",
-    "spiking.neurons",
-    "spiking.serialize",
-)
-"""Modules of the neuron step to copy, which need only NumPy."""
+ROOT = Path(__file__).parents[3]
+"""The folder that holds neuro_eqprop."""
+NATIVE = "neuro_eqprop.simulators.lava.native"
+PROCESSES = {"stock": "stock", "exact": "exact"}
+"""The process module of each kind of neurons."""
+NEEDED = {"stock": (), "exact": ("neuro_eqprop.spiking.serialize",)}
+"""Modules that a loader imports beside it."""
 DEADLINE = 600.0
 """Time limit of the example, in seconds."""
 
@@ -83,21 +74,14 @@ def write_package(
         Steps of a sample.
     """
     name = folder.name
-    (folder / "processes").mkdir(parents=True)
+    modules = closure([f"{NATIVE}.{PROCESSES[neurons]}", *NEEDED[neurons]])
+    for module in modules:
+        place = folder.joinpath(*copied(module).split(".")).with_suffix(".py")
+        for parent in (*place.relative_to(folder).parents,)[:-1]:
+            (folder / parent).mkdir(parents=True, exist_ok=True)
+            (folder / parent / "__init__.py").write_text(f'"""Modules of {name}."""\n')
+        place.write_text(rewritten(file_of(module).read_text(encoding="utf-8"), name))
     (folder / "example").mkdir()
-    modules = {
-        f"neuro_eqprop.{old}": f"{name}.processes.{new}" for old, new in PROCESSES[neurons].items()
-    }
-    if neurons == "exact":
-        (folder / "numerics").mkdir()
-        (folder / "numerics" / "__init__.py").write_text(f'"""The neuron step of {name}."""\n')
-        modules |= {
-            f"neuro_eqprop.{old}": f"{name}.numerics.{old.rpartition('.')[2]}" for old in NUMERICS
-        }
-    for old, new in modules.items():
-        place = folder.parent.joinpath(*new.split(".")).with_suffix(".py")
-        place.write_text(rewritten(source(old), modules, name))
-    (folder / "processes" / "__init__.py").write_text(f'"""Lava processes of {name}."""\n')
     (folder / "__init__.py").write_text(LOADERS[neurons].format(name=name))
     (folder / "example" / "run.py").write_text(EXAMPLE.format(name=name, steps=steps))
     np.savez(folder / "example" / "samples.npz", x=x)
@@ -105,24 +89,42 @@ def write_package(
     np.savez(folder / "weights.npz", description=np.array(text), **arrays)
 
 
-def source(module: str) -> str:
-    """The source text of a module of this package."""
-    package, _, name = module.rpartition(".")
-    return files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
+def file_of(module: str) -> Path:
+    """The file of a module of neuro_eqprop; it does not exist if there is no such module."""
+    return ROOT.joinpath(*module.split(".")).with_suffix(".py")
 
 
-def rewritten(text: str, modules: Mapping[str, str], name: str) -> str:
-    """Source text with its imports changed to the modules of the package `name`."""
-    for old, new in sorted(modules.items(), key=lambda pair: -len(pair[0])):
-        text = text.replace(f"from {old} import", f"from {new} import").replace(
-            f"`{old}`", f"`{new}`"
-        )
-    # `from neuro_eqprop.spiking import float_step, integer_step`
-    text = text.replace("from neuro_eqprop.spiking import", f"from {name}.numerics import")
-    if "from neuro_eqprop" in text:
-        line = next(line for line in text.splitlines() if "from neuro_eqprop" in line)
-        raise RuntimeError(f"a module of the package still needs neuro_eqprop: {line}")
-    return text
+def closure(modules: Iterable[str]) -> list[str]:
+    """The modules, and all of this package that they import when they are imported."""
+    found, waiting = list[str](), list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module in found:
+            continue
+        found.append(module)
+        for node in ast.parse(file_of(module).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neuro_eqprop."):
+                names = (f"{node.module}.{alias.name}" for alias in node.names)
+                inner = [name for name in names if file_of(name).is_file()]
+                waiting += inner or [str(node.module)]
+    return found
+
+
+def copied(module: str) -> str:
+    """The place of a copied module in the package."""
+    if module.startswith(f"{NATIVE}."):
+        return f"processes{module.removeprefix(NATIVE)}"
+    return f"numerics.{module.removeprefix('neuro_eqprop.')}"
+
+
+def rewritten(text: str, name: str) -> str:
+    """Source text whose imports name the modules copied into the package `name`."""
+    return re.sub(
+        r"(^\s*from |`)(neuro_eqprop\.[\w.]+)",
+        lambda match: f"{match[1]}{name}.{copied(match[2])}",
+        text,
+        flags=re.MULTILINE,
+    )
 
 
 def stock_description(plan: Plan) -> tuple[dict[str, Any], Arrays]:
@@ -292,7 +294,7 @@ from pathlib import Path
 
 import numpy as np
 
-from {name}.numerics.serialize import read_synapses, rebuild
+from {name}.numerics.spiking.serialize import read_synapses, rebuild
 from {name}.processes.exact import ExactNetwork, ExactPlan
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
