@@ -9,11 +9,9 @@ Everything is compiled as a part of `emulate`, which Numba caches on disk and re
 file changes. So every function that it calls must be in this file.
 """
 
-# ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects are slower
-
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -50,15 +48,85 @@ BEFORE, GAIN, STEP = range(3)
 """Columns of the courses of a block that follows a rate: lambda of the step before, lambda, eps."""
 WRAPS, SATURATIONS = range(2)
 """Columns of the table of overflows, which has a row for each block."""
+INPUT, INPUT_BETA, CURRENT, HELD, SUM_BETA, SENT, EXTERNAL, DRIVE, MESSAGE, AIM, REST, POWER = (
+    range(12)
+)
+"""Rows of the state.
+
+INPUT and INPUT_BETA are the input of this step with a gain of one and of beta. CURRENT is that of a
+spiking unit, or the sum of INPUT of a graded one, whose sum of INPUT_BETA is SUM_BETA. HELD is the
+voltage or the graded state, SENT the sum of graded messages or the rate that is followed. AIM, REST
+and POWER are workspace of the activation.
+"""
 ROWS, MEMORY = 12, 6
 """Rows of the state, and how many of the first rows are zero at the start of a sample."""
-HELD, DRIVE, MESSAGE = 3, 7, 8
-"""The rows of the state that can be recorded."""
 
 POWERS = 2.0 ** np.arange(59)
 TOP, MODULUS, FRACTION = 2.0**23, 2.0**24, 2.0**6
 """24-bit numbers: limit of their size, modulus of a wrap; scale of the fractional bits."""
 FOUR, NEXT, STRIDE = uint64(4), uint64(1), uint64(0x9E3779B97F4A7C15)
+
+
+class FlatNetwork(NamedTuple):
+    """A network as flat arrays, see `neuro_eqprop.simulators.emulator.packed.Tables`."""
+
+    populations: Ints
+    blocks: Ints
+    constants: Array
+    projections: Ints
+    heads: Ints
+    rows: Rows
+    weights: Array
+
+
+class SampleArrays(NamedTuple):
+    """What the samples of a call are given, and the arrays that their results are written to."""
+
+    first: int
+    """Index of the first sample, for random numbers."""
+    lengths: Ints
+    """Steps and window of each phase (phases, 2)."""
+    betas: Array
+    given: Array
+    """Bias + current (samples, units)."""
+    pull: Array
+    """(samples, units); it may have no columns."""
+    starts: Places
+    """Mixed seed of the random numbers of each block."""
+    messages: Ints
+    """Results (samples, phases, units), as are firing and drives."""
+    firing: Array
+    drives: Array
+    columns: Ints
+    """Columns of the recorded variables (populations, 3); empty if nothing is recorded."""
+    log: Array
+    """Recorded values (samples, steps, columns)."""
+    halt: Ints
+    """The call returns early once this is not zero."""
+
+
+class Workspace(NamedTuple):
+    """State of the units, marks of those that send, and buffers."""
+
+    state: Array
+    sends: Marks
+    lists: Places
+    """The units that sent a message, by step and population."""
+    payloads: Array
+    """Their messages."""
+    ends: Ints
+    """End of the list of each step and population."""
+    image_buffers: Array
+    places: Places
+
+
+class Sent(NamedTuple):
+    """The messages that arrive from a population: lists[begin:end], with their payloads."""
+
+    lists: Places
+    payloads: Array
+    begin: int
+    end: int
 
 
 @leaf
@@ -80,19 +148,18 @@ def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
 
 
 @leaf
-def add_spikes(
-    weights: Array, offset: int, lists: Places, e: int, stop: int, arriving: Array, a: int, z: int
-) -> None:
-    """arriving += the weight columns of the units on lists[e:stop], four at a time."""
-    first, size, base, now = uint64(a), uint64(z - a), uint64(offset), uint64(e)
-    while now + FOUR <= uint64(stop):
+def add_spikes(weights: Array, offset: int, sent: Sent, arriving: Array, a: int, z: int) -> None:
+    """arriving += the weight columns of the units that sent, four at a time."""
+    lists = sent.lists
+    first, size, base, now = uint64(a), uint64(z - a), uint64(offset), uint64(sent.begin)
+    while now + FOUR <= uint64(sent.end):
         w, x = base + lists[now] * size, base + lists[now + NEXT] * size
         y, v = base + lists[now + NEXT + NEXT] * size, base + lists[now + FOUR - NEXT] * size
         for i in range(size):
             pair = weights[w + i] + weights[x + i]
             arriving[first + i] += pair + (weights[y + i] + weights[v + i])
         now += FOUR
-    while now < uint64(stop):
+    while now < uint64(sent.end):
         w = base + lists[now] * size
         for i in range(size):
             arriving[first + i] += weights[w + i]
@@ -100,55 +167,29 @@ def add_spikes(
 
 
 @leaf
-def add_messages(
-    weights: Array,
-    offset: int,
-    lists: Places,
-    payloads: Array,
-    e: int,
-    stop: int,
-    arriving: Array,
-    a: int,
-    z: int,
-) -> None:
-    """arriving += the weight columns of the units on lists[e:stop], each times its payload."""
+def add_messages(weights: Array, offset: int, sent: Sent, arriving: Array, a: int, z: int) -> None:
+    """arriving += the weight columns of the units that sent, each times its payload."""
+    lists, payloads = sent.lists, sent.payloads
     first, size, base = uint64(a), uint64(z - a), uint64(offset)
-    for now in range(uint64(e), uint64(stop)):
+    for now in range(uint64(sent.begin), uint64(sent.end)):
         w, q = base + lists[now] * size, payloads[now]
         for i in range(size):
             arriving[first + i] += weights[w + i] * q
 
 
 @leaf
-def add_sparse(
-    heads: Ints,
-    rows: Rows,
-    weights: Array,
-    offset: int,
-    lists: Places,
-    payloads: Array,
-    e: int,
-    stop: int,
-    arriving: Array,
-    a: int,
-) -> None:
+def add_sparse(network: FlatNetwork, offset: int, sent: Sent, arriving: Array, a: int) -> None:
     """arriving += sparse columns, each times its payload; column j is heads[j]:heads[j + 1]."""
-    for now in range(uint64(e), uint64(stop)):
+    heads, rows, weights = network.heads, network.rows, network.weights
+    lists, payloads = sent.lists, sent.payloads
+    for now in range(uint64(sent.begin), uint64(sent.end)):
         j, q = uint64(offset) + lists[now], payloads[now]
         for k in range(uint64(heads[j]), uint64(heads[j + NEXT])):
             arriving[uint64(a + rows[k])] += weights[k] * q
 
 
 @leaf
-def pool_messages(
-    image: Ints,
-    lists: Places,
-    payloads: Array,
-    e: int,
-    stop: int,
-    pooled: Array,
-    places: Places,
-) -> int:
+def pool_messages(image: Ints, sent: Sent, pooled: Array, places: Places) -> int:
     """Sum-pool messages; list the pooled places (y, x, channel), and return how many there are.
 
     A place whose messages cancel can be listed again, so there may be as many places as messages.
@@ -156,14 +197,14 @@ def pool_messages(
     pool, wide = uint64(image[POOL]), uint64(image[WIDTH_IN])
     across, channels = wide * pool, uint64(image[CHANNELS])
     area, found = uint64(image[HEIGHT_IN]) * pool * across, uint64(0)
-    for now in range(uint64(e), uint64(stop)):
-        unit = lists[now]
+    for now in range(uint64(sent.begin), uint64(sent.end)):
+        unit = sent.lists[now]
         c, pixel = unit // area, unit % area
         at = ((pixel // across) // pool * wide + (pixel % across) // pool) * channels + c
         if pooled[at] == 0.0:
             places[found] = at
             found += NEXT
-        pooled[at] += payloads[now]
+        pooled[at] += sent.payloads[now]
     return int(found)
 
 
@@ -196,20 +237,16 @@ def add_convolution(
     image: Ints,
     weights: Array,
     offset: int,
-    lists: Places,
-    payloads: Array,
-    e: int,
-    stop: int,
+    sent: Sent,
     arriving: Array,
     a: int,
-    pooled: Array,
-    places: Places,
-    sums: Array,
+    space: Workspace,
 ) -> None:
-    """arriving += the convolution of the messages; resets `pooled` and `sums` to zero."""
-    found = pool_messages(image, lists, payloads, e, stop, pooled, places)
-    for k in range(uint64(found)):
-        at = places[k]
+    """arriving += the convolution of the messages; resets the image buffers to zero."""
+    pooled, sums = space.image_buffers[0], space.image_buffers[1]
+    count = pool_messages(image, sent, pooled, space.places)
+    for k in range(uint64(count)):
+        at = space.places[k]
         q = pooled[at]
         pooled[at] = 0.0
         if q != 0.0:
@@ -227,20 +264,18 @@ def add_transposed(
     image: Ints,
     weights: Array,
     offset: int,
-    lists: Places,
-    payloads: Array,
-    e: int,
-    stop: int,
+    sent: Sent,
     arriving: Array,
     a: int,
     sums: Array,
 ) -> None:
     """arriving += the transposed convolution of the messages; resets `sums` to zero."""
+    lists, payloads = sent.lists, sent.payloads
     channels, pool = uint64(image[CHANNELS]), uint64(image[POOL])
     high, wide = image[HEIGHT_IN], image[WIDTH_IN]
     tall, broad, wide_out = image[KERNEL_HEIGHT], image[KERNEL_WIDTH], image[WIDTH_OUT]
     area = uint64(image[HEIGHT_OUT] * wide_out)
-    for now in range(uint64(e), uint64(stop)):
+    for now in range(uint64(sent.begin), uint64(sent.end)):
         unit, q = lists[now], payloads[now]
         o, pixel = int(unit // area), int(unit % area)
         y = pixel // wide_out * image[KERNEL_STRIDE] - image[PADDING]
@@ -265,26 +300,27 @@ def add_transposed(
 
 
 @leaf
-def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
-    """one += beta by_beta; resets by_beta to zero."""
+def mix(beta: float, a: int, z: int, state: Array) -> None:
+    """Input += beta times the input with a gain of beta, which is reset to zero."""
+    one, by_beta = state[INPUT], state[INPUT_BETA]
     for i in range(uint64(a), uint64(z)):
         one[i] += beta * by_beta[i]
         by_beta[i] = 0.0
 
 
 @leaf
-def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
-    """Current of spiking units, u = keep u + one; writes it to `one`."""
+def smooth(keep: float, a: int, z: int, state: Array) -> None:
+    """Current of spiking units, u = keep u + input; writes it to the input."""
+    one, u = state[INPUT], state[CURRENT]
     for i in range(uint64(a), uint64(z)):
         u[i] = keep * u[i] + one[i]
         one[i] = u[i]
 
 
 @leaf
-def fire(
-    c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
-) -> None:
-    """Drive, voltage and spike of spiking units; `one` holds the current and is reset to zero."""
+def fire(c: Array, a: int, z: int, state: Array, sends: Marks) -> None:
+    """Drive, voltage and spike of spiking units; their input holds the current, and is reset."""
+    one, outside, drive, held = state[INPUT], state[EXTERNAL], state[DRIVE], state[HELD]
     keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
     floor, ceiling = c[FLOOR], c[CEILING]
     for i in range(uint64(a), uint64(z)):
@@ -301,10 +337,9 @@ def fire(
 
 
 @leaf
-def decode(
-    before: float, a: int, z: int, one: Array, u: Array, outside: Array, drive: Array
-) -> None:
-    """Current and drive of units that follow a rate; resets `one` to zero."""
+def decode(before: float, a: int, z: int, state: Array) -> None:
+    """Current and drive of units that follow a rate; resets the input to zero."""
+    one, u, outside, drive = state[INPUT], state[CURRENT], state[EXTERNAL], state[DRIVE]
     for i in range(uint64(a), uint64(z)):
         u[i] = (1.0 - before) * u[i] + before * one[i]
         one[i] = 0.0
@@ -335,12 +370,11 @@ def follow_rate(
     a: int,
     z: int,
     aim: Array,
-    x: Array,
-    held: Array,
-    drawn: Array,
+    state: Array,
     sends: Marks,
 ) -> None:
-    """Rate, voltage and spike of units that follow a rate."""
+    """Rate, voltage and spike of units that follow a rate; their message is a random number."""
+    x, held, drawn = state[SENT], state[HELD], state[MESSAGE]
     low, high, keep, threshold = c[LOW], c[HIGH], c[KEEP_VOLTAGE], c[THRESHOLD]
     subtract, floor, ceiling = c[SUBTRACT] != 0.0, c[FLOOR], c[CEILING]
     gain, step = course[GAIN], course[STEP]
@@ -359,8 +393,9 @@ def follow_rate(
 
 
 @leaf
-def gather(a: int, z: int, one: Array, g_one: Array, outside: Array, drive: Array) -> None:
-    """Summed input and drive of graded units without gated input; resets `one` to zero."""
+def gather(a: int, z: int, state: Array) -> None:
+    """Summed input and drive of graded units without gated input; resets the input to zero."""
+    one, g_one, outside, drive = state[INPUT], state[CURRENT], state[EXTERNAL], state[DRIVE]
     for i in range(uint64(a), uint64(z)):
         g = g_one[i] + one[i]
         g_one[i] = g
@@ -369,18 +404,16 @@ def gather(a: int, z: int, one: Array, g_one: Array, outside: Array, drive: Arra
 
 
 @leaf
-def gather_both(
-    beta: float,
-    a: int,
-    z: int,
-    one: Array,
-    by_beta: Array,
-    g_one: Array,
-    g_beta: Array,
-    outside: Array,
-    drive: Array,
-) -> None:
+def gather_both(beta: float, a: int, z: int, state: Array) -> None:
     """Summed inputs and drive of graded units with gated input; resets both inputs to zero."""
+    one, by_beta, g_one, g_beta, outside, drive = (
+        state[INPUT],
+        state[INPUT_BETA],
+        state[CURRENT],
+        state[SUM_BETA],
+        state[EXTERNAL],
+        state[DRIVE],
+    )
     for i in range(uint64(a), uint64(z)):
         g_one[i] += one[i]
         one[i] = 0.0
@@ -390,10 +423,9 @@ def gather_both(
 
 
 @leaf
-def send_graded(
-    c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
-) -> None:
+def send_graded(c: Array, a: int, z: int, aim: Array, state: Array, sends: Marks) -> None:
     """State and message of graded units, which relax towards rho(aim)."""
+    held, sent, message = state[HELD], state[SENT], state[MESSAGE]
     theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
     for i in range(uint64(a), uint64(z)):
         rho = low if aim[i] < low else aim[i]
@@ -408,8 +440,9 @@ def send_graded(
 
 
 @leaf
-def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array, u: Array) -> int:
+def flow_fixed(c: Array, beta: float, a: int, z: int, state: Array) -> int:
     """Current of spiking units in 24-bit integers; returns the number of wraps."""
+    one, by_beta, u = state[INPUT], state[INPUT_BETA], state[CURRENT]
     keep, wraps = c[KEEP_CURRENT], 0
     for i in range(uint64(a), uint64(z)):
         arriving = one[i] + np.trunc(beta * by_beta[i])
@@ -423,10 +456,9 @@ def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array
 
 
 @leaf
-def fire_fixed(
-    c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
-) -> int:
+def fire_fixed(c: Array, a: int, z: int, state: Array, sends: Marks) -> int:
     """Drive, voltage and spike in 24-bit integers; returns the number of saturated voltages."""
+    one, outside, drive, held = state[INPUT], state[EXTERNAL], state[DRIVE], state[HELD]
     keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
     floor, ceiling, saturations = c[FLOOR], c[CEILING], 0
     for i in range(uint64(a), uint64(z)):
@@ -447,18 +479,16 @@ def fire_fixed(
 
 
 @leaf
-def gather_fixed(
-    beta: float,
-    a: int,
-    z: int,
-    one: Array,
-    by_beta: Array,
-    g_one: Array,
-    g_beta: Array,
-    outside: Array,
-    drive: Array,
-) -> int:
+def gather_fixed(beta: float, a: int, z: int, state: Array) -> int:
     """Summed inputs and drive of graded units in 24-bit integers; returns the number of wraps."""
+    one, by_beta, g_one, g_beta, outside, drive = (
+        state[INPUT],
+        state[INPUT_BETA],
+        state[CURRENT],
+        state[SUM_BETA],
+        state[EXTERNAL],
+        state[DRIVE],
+    )
     wraps = 0
     for i in range(uint64(a), uint64(z)):
         first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
@@ -486,10 +516,9 @@ def round_off(a: int, z: int, values: Array) -> None:
 
 
 @leaf
-def send_graded_fixed(
-    c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
-) -> int:
+def send_graded_fixed(c: Array, a: int, z: int, aim: Array, state: Array, sends: Marks) -> int:
     """State and message of graded units in 24-bit integers; returns the number of saturations."""
+    held, sent, message = state[HELD], state[SENT], state[MESSAGE]
     theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
     saturations = 0
     for i in range(uint64(a), uint64(z)):
@@ -520,10 +549,10 @@ def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -
 
 
 @leaf
-def set_payloads(a: int, lists: Places, e: int, stop: int, message: Array, payloads: Array) -> None:
+def set_payloads(a: int, sent: Sent, message: Array) -> None:
     """Copy the messages of the units on the list to their payloads."""
-    for now in range(uint64(e), uint64(stop)):
-        payloads[now] = message[uint64(a) + lists[now]]
+    for now in range(uint64(sent.begin), uint64(sent.end)):
+        sent.payloads[now] = message[uint64(a) + sent.lists[now]]
 
 
 @leaf
@@ -564,30 +593,26 @@ def record_step(populations: Ints, columns: Ints, sends: Marks, state: Array, lo
 
 
 @leaf
-def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints) -> None:
+def begin(network: FlatNetwork, space: Workspace) -> None:
     """Set every unit to its resting state, with no messages in transit."""
+    state, blocks = space.state, network.blocks
     for row in range(MEMORY):
         for i in range(uint64(state.shape[1])):
             state[row, i] = 0.0
-    ends[:] = 0
+    space.ends[:] = 0
     for b in range(blocks.shape[0]):
         if blocks[b, KIND] == SPIKING:
             for i in range(uint64(blocks[b, START]), uint64(blocks[b, STOP])):
-                held[i] = constants[b, THRESHOLD] / 2
+                state[HELD, i] = network.constants[b, THRESHOLD] / 2
 
 
-def workspace(
-    units: int, projections: Ints, populations: int, images: Ints
-) -> tuple[Array, Marks, Places, Array, Ints, Array, Places]:
-    """State, marks, lists of messages with payloads and ends, image buffers and pooled places.
-
-    Allocated here, since code that allocates takes a second longer to compile.
-    """
+def workspace(units: int, projections: Ints, populations: int, images: Ints) -> Workspace:
+    """The workspace of a network: allocated here, since code that allocates compiles slowly."""
     depth = max([1, *projections[:, DELAY].tolist()])
     sides = [[CHANNELS, HEIGHT_IN, WIDTH_IN], [OUTPUTS, HEIGHT_OUT, WIDTH_OUT]]
     pixels = int(images[:, sides].prod(axis=2).max(initial=0))
     length = depth * (units + 1)
-    return (
+    return Workspace(
         np.zeros((ROWS, units)),
         np.zeros(units, dtype=np.uint8),
         np.zeros(length, dtype=np.uint64),
@@ -600,37 +625,14 @@ def workspace(
 
 @outer_leaf
 def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the speed
-    populations: Ints,
-    blocks: Ints,
-    constants: Array,
-    projections: Ints,
-    heads: Ints,
-    rows: Rows,
-    weights: Array,
+    network: FlatNetwork,
+    samples: SampleArrays,
+    space: Workspace,
     images: Ints | None,
     spiking_blocks: Ints | None,
     graded_blocks: Ints | None,
-    lengths: Ints,
-    betas: Array,
-    given: Array,
-    pull: Array,
-    columns: Ints,
     courses: Array | None,
-    starts: Places,
-    first: int,
-    messages: Ints,
-    firing: Array,
-    drives: Array,
     overflows: Ints | None,
-    log: Array,
-    halt: Ints,
-    state: Array,
-    sends: Marks,
-    lists: Places,
-    payloads: Array,
-    ends: Ints,
-    image_buffers: Array,
-    places: Places,
 ) -> None:
     """Run every sample from rest through all phases; return early once `halt` is not zero.
 
@@ -639,164 +641,129 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
 
     Parameters
     ----------
-    populations, blocks, constants, projections, heads, rows, weights, images
-        The network, see `neuro_eqprop.simulators.emulator.packed.Tables`.
+    network, samples, space
+        The network, what the samples are given and where results go, and the workspace.
+    images
+        Shapes of convolutions, a row each; None if there are none.
     spiking_blocks, graded_blocks
         None if the network has no such units.
-    lengths, betas
-        Steps and window (phases, 2) and beta of each phase.
-    given, pull
-        Bias + current and pull (samples, units); `pull` may have no columns.
-    columns, log
-        Columns of the recorded variables (populations, 3), and the recorded values
-        (samples, steps, columns); both may be empty.
-    courses, starts, first
-        Courses of blocks that follow a rate (blocks, steps, 3), their mixed seeds, and the index of
-        the first sample.
-    messages, firing, drives
-        Results (samples, phases, units).
+    courses
+        Courses of blocks that follow a rate (blocks, steps, 3).
     overflows
         Counts of overflows (blocks, 2) if the network is in fixed point; float64 represents its
         integers exactly.
-    state, sends, lists, payloads, ends, image_buffers, places
-        Arrays of `workspace`.
     """
-    units, depth, width = given.shape[1], ends.shape[0], given.shape[1] + 1
-    one, by_beta, u, held = state[0], state[1], state[2], state[HELD]
-    g_beta, sent = state[4], state[5]
-    outside, drive, message = state[6], state[DRIVE], state[MESSAGE]
-    aim, rest, power = state[9], state[10], state[11]
-    pooled, sums = image_buffers[0], image_buffers[1]
+    populations, blocks, projections = network.populations, network.blocks, network.projections
+    weights, lengths, betas, given = network.weights, samples.lengths, samples.betas, samples.given
+    units, depth, width = given.shape[1], space.ends.shape[0], given.shape[1] + 1
+    state, sends, lists, ends = space.state, space.sends, space.lists, space.ends
+    payloads, drive, aim, message = space.payloads, state[DRIVE], state[AIM], state[MESSAGE]
+    rest, power = state[REST], state[POWER]
     for sample in range(given.shape[0]):
-        begin(blocks, constants, state, held, ends)
+        begin(network, space)
         t = slot = 0
         for k in range(betas.size):
             beta, steps, window = betas[k], lengths[k, 0], lengths[k, 1]
-            counts, rates, means = messages[sample, k], firing[sample, k], drives[sample, k]
-            feed(beta, given[sample], pull[sample], overflows is not None, outside)
+            counts, rates = samples.messages[sample, k], samples.firing[sample, k]
+            means = samples.drives[sample, k]
+            feed(beta, given[sample], samples.pull[sample], overflows is not None, state[EXTERNAL])
             for tick in range(steps):
-                if halt[0] != 0:
+                if samples.halt[0] != 0:
                     return
                 for j in range(projections.shape[0]):
                     p, target = projections[j, SOURCE], projections[j, TARGET]
                     then = slot - projections[j, DELAY]
                     then += depth if then < 0 else 0
-                    e, stop = then * width + populations[p, START], ends[then, p]
+                    sent = Sent(
+                        lists, payloads, then * width + populations[p, START], ends[then, p]
+                    )
                     gated, offset = projections[j, BY_BETA], projections[j, OFFSET]
                     lost = gated and beta == 0.0 and populations[target, KIND] == SPIKING
-                    if stop <= e or lost:
+                    if sent.end <= sent.begin or lost:
                         continue
                     a, z = populations[target, START], populations[target, STOP]
-                    into = by_beta if gated else one
+                    into = state[INPUT_BETA] if gated else state[INPUT]
                     form = projections[j, FORM]
                     if images is not None:  # noqa: SIM102 - a separate test is decided when compiling
                         if form >= CONVOLUTION:
                             image = images[projections[j, IMAGE]]
                             if form == TRANSPOSED:
-                                add_transposed(
-                                    image, weights, offset, lists, payloads, e, stop, into, a, sums
-                                )
-                                continue
-                            add_convolution(
-                                image,
-                                weights,
-                                offset,
-                                lists,
-                                payloads,
-                                e,
-                                stop,
-                                into,
-                                a,
-                                pooled,
-                                places,
-                                sums,
-                            )
+                                sums = space.image_buffers[1]
+                                add_transposed(image, weights, offset, sent, into, a, sums)
+                            else:
+                                add_convolution(image, weights, offset, sent, into, a, space)
                             continue
                     if form == SPARSE_COLUMNS:
-                        add_sparse(heads, rows, weights, offset, lists, payloads, e, stop, into, a)
+                        add_sparse(network, offset, sent, into, a)
                         continue
                     if spiking_blocks is not None:  # noqa: SIM102
                         if populations[p, KIND] == SPIKING:
-                            add_spikes(weights, offset, lists, e, stop, into, a, z)
+                            add_spikes(weights, offset, sent, into, a, z)
                     if graded_blocks is not None:  # noqa: SIM102
                         if populations[p, KIND] != SPIKING:
-                            add_messages(weights, offset, lists, payloads, e, stop, into, a, z)
+                            add_messages(weights, offset, sent, into, a, z)
                 for b in range(blocks.shape[0]):
-                    a, z, c = blocks[b, START], blocks[b, STOP], constants[b]
+                    a, z, c = blocks[b, START], blocks[b, STOP], network.constants[b]
                     is_tanh = c[IS_TANH] != 0.0
                     if spiking_blocks is not None:  # noqa: SIM102
                         if blocks[b, KIND] == SPIKING:
                             if overflows is not None:
-                                wraps = flow_fixed(c, beta, a, z, one, by_beta, u)
-                                clipped = fire_fixed(c, a, z, one, outside, drive, held, sends)
-                                overflows[b, WRAPS] += wraps
-                                overflows[b, SATURATIONS] += clipped
+                                overflows[b, WRAPS] += flow_fixed(c, beta, a, z, state)
+                                overflows[b, SATURATIONS] += fire_fixed(c, a, z, state, sends)
                                 continue
                             if blocks[b, GATED] and beta != 0.0:
-                                mix(beta, a, z, one, by_beta)
+                                mix(beta, a, z, state)
                             if courses is not None:  # noqa: SIM102
                                 if blocks[b, FOLLOWS]:
-                                    course = courses[b, t]
-                                    decode(course[BEFORE], a, z, one, u, outside, drive)
+                                    course, random = courses[b, t], blocks[b, FOLLOWS] == RANDOM
+                                    decode(course[BEFORE], a, z, state)
                                     if is_tanh:
                                         tanh(a, z, drive, aim, rest, power)
-                                    if blocks[b, FOLLOWS] == RANDOM:
-                                        draw(a, z, starts[b], first + sample, t + 1, message)
-                                    follow_rate(
-                                        c,
-                                        course,
-                                        blocks[b, FOLLOWS] == RANDOM,
-                                        a,
-                                        z,
-                                        aim if is_tanh else drive,
-                                        sent,
-                                        held,
-                                        message,
-                                        sends,
-                                    )
+                                    if random:
+                                        start, number = samples.starts[b], samples.first + sample
+                                        draw(a, z, start, number, t + 1, message)
+                                    goal = aim if is_tanh else drive
+                                    follow_rate(c, course, random, a, z, goal, state, sends)
                                     continue
                             if c[KEEP_CURRENT] != 0.0:
-                                smooth(c[KEEP_CURRENT], a, z, one, u)
-                            fire(c, a, z, one, outside, drive, held, sends)
+                                smooth(c[KEEP_CURRENT], a, z, state)
+                            fire(c, a, z, state, sends)
                             continue
                     if graded_blocks is not None:
                         if overflows is not None:
-                            wraps = gather_fixed(
-                                beta, a, z, one, by_beta, u, g_beta, outside, drive
-                            )
+                            overflows[b, WRAPS] += gather_fixed(beta, a, z, state)
                             if is_tanh:
                                 multiply(a, z, drive, c[UNIT], message)
                                 tanh(a, z, message, aim, rest, power)
                                 multiply(a, z, aim, 1.0 / c[UNIT], aim)
                                 round_off(a, z, aim)
                             goal = aim if is_tanh else drive
-                            clipped = send_graded_fixed(c, a, z, goal, held, sent, message, sends)
-                            overflows[b, WRAPS] += wraps
+                            clipped = send_graded_fixed(c, a, z, goal, state, sends)
                             overflows[b, SATURATIONS] += clipped
                             continue
                         if blocks[b, GATED]:
-                            gather_both(beta, a, z, one, by_beta, u, g_beta, outside, drive)
+                            gather_both(beta, a, z, state)
                         else:
-                            gather(a, z, one, u, outside, drive)
+                            gather(a, z, state)
                         if is_tanh:
                             tanh(a, z, drive, aim, rest, power)
-                        send_graded(c, a, z, aim if is_tanh else drive, held, sent, message, sends)
+                        send_graded(c, a, z, aim if is_tanh else drive, state, sends)
                 for p in range(populations.shape[0]):
-                    a, z, e = populations[p, START], populations[p, STOP], slot * width
+                    a, z = populations[p, START], populations[p, STOP]
                     spiking, counted = populations[p, KIND] == SPIKING, tick >= steps - window
-                    follows = populations[p, FOLLOWS] != 0
+                    follows, e = populations[p, FOLLOWS] != 0, slot * width + a
                     if spiking and not follows and tick == steps - window:
                         add_counts(a, z, -1.0, counts, rates)
-                    ends[slot, p] = collect(a, z, sends, lists, e + a, counts)
+                    ends[slot, p] = collect(a, z, sends, lists, e, counts)
                     if graded_blocks is not None:  # noqa: SIM102
                         if not spiking:
-                            set_payloads(a, lists, e + a, ends[slot, p], message, payloads)
+                            set_payloads(a, Sent(lists, payloads, e, ends[slot, p]), message)
                     if (follows or not spiking) and counted:
-                        add(a, z, sent, rates)
+                        add(a, z, state[SENT], rates)
                 if tick >= steps - window:
                     add(populations[0, START], units, drive, means)
-                if columns.size:
-                    record_step(populations, columns, sends, state, log[sample, t])
+                if samples.columns.size:
+                    record_step(populations, samples.columns, sends, state, samples.log[sample, t])
                 t += 1
                 slot = slot + 1 if slot + 1 < depth else 0
             for p in range(populations.shape[0]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import frexp, inf
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from neuro_eqprop.simulators.emulator.kernels import (
     START,
     STOP,
     TRANSPOSED,
+    FlatNetwork,
     Rows,
 )
 from neuro_eqprop.spiking.counter_rng import mix
@@ -58,10 +59,6 @@ from neuro_eqprop.spiking.synapses import (
 )
 
 Number = TypeVar("Number", np.float64, np.int64)
-
-Parts: TypeAlias = tuple[
-    Ints, Ints, Array, Ints, Ints, Rows, Array, Ints | None, Ints | None, Ints | None
-]
 
 NO_RATE = (-inf, inf, 0.0)
 DENSE = 0.2
@@ -101,15 +98,18 @@ class Tables:
         return int(self.populations[-1, STOP])
 
     @property
-    def parts(self) -> Parts:
-        """The first arguments of `emulate`; None for the parts of the step that are not needed."""
+    def flat(self) -> FlatNetwork:
+        """The network as `emulate` takes it."""
         neurons = (self.populations, self.blocks, self.constants)
+        return FlatNetwork(*neurons, self.projections, self.heads, self.rows, self.weights)
+
+    @property
+    def parts(self) -> tuple[Ints | None, Ints | None, Ints | None]:
+        """Images, spiking blocks and graded blocks; None for parts of the step not needed."""
         graded = self.blocks[:, KIND] == GRADED
-        kinds = (self.blocks[~graded], self.blocks[graded])
-        parts = (each if len(each) else None for each in (self.images, *kinds))
-        images, spiking_blocks, graded_blocks = parts
-        synapses = (self.projections, self.heads, self.rows, self.weights, images)
-        return (*neurons, *synapses, spiking_blocks, graded_blocks)
+        parts = (self.images, self.blocks[~graded], self.blocks[graded])
+        images, spiking_blocks, graded_blocks = (each if len(each) else None for each in parts)
+        return images, spiking_blocks, graded_blocks
 
     def split(self, values: npt.NDArray[Number]) -> dict[str, npt.NDArray[Number]]:
         """Values by population; units are the last axis."""

@@ -188,7 +188,7 @@ def run_samples(
     Writes messages, firing, drive, overflows and recorded values to `into`. Returns early once
     `halt` is not zero.
     """
-    from neuro_eqprop.simulators.emulator.kernels import emulate, workspace
+    from neuro_eqprop.simulators.emulator.kernels import SampleArrays, emulate, workspace
 
     given = np.empty((stimulus.samples, tables.units))
     pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
@@ -200,8 +200,21 @@ def run_samples(
     phases = [(phase.steps, phase.window) for phase in schedule]
     lengths = np.array(phases, dtype=np.int64).reshape(-1, 2)
     betas = np.array([tables.beta(phase.beta) for phase in schedule], dtype=np.float64)
-    courses, starts = tables.courses(int(lengths[:, 0].sum())), tables.starts()
-    course = (lengths, betas, given, pull, log.columns, courses, starts, first)
-    messages, firing, drive, overflows, values = into
+    messages, firing, drives, overflows, values = into
+    samples = SampleArrays(
+        first,
+        lengths,
+        betas,
+        given,
+        pull,
+        tables.starts(),
+        messages,
+        firing,
+        drives,
+        log.columns,
+        values,
+        halt,
+    )
     space = workspace(tables.units, tables.projections, len(tables.populations), tables.images)
-    emulate(*tables.parts, *course, messages, firing, drive, overflows, values, halt, *space)
+    courses = tables.courses(int(lengths[:, 0].sum()))
+    emulate(tables.flat, samples, space, *tables.parts, courses, overflows)
