@@ -17,7 +17,7 @@ from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 
 NETWORK = layered(6, (5,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
 NAMES = [name for name in ne.__all__ if name != "__version__"]
@@ -106,7 +106,7 @@ def test_every_public_name_has_a_docstring_with_an_example_that_runs(
 
 
 def test_a_wrong_option_or_type_names_what_exists() -> None:
-    spiking = Model(NETWORK, initialise(NETWORK, np.random.default_rng(0))).to_spiking()
+    spiking = Model(NETWORK, initialize(NETWORK, np.random.default_rng(0))).to_spiking()
     calls: list[tuple[Callable[..., object], dict[str, object]]] = [
         (spiking.to_lava, {"reset": 3}),
         (spiking.to_brian2, {"continuous": True, "tau": 3}),

@@ -49,7 +49,7 @@ def test_evaluate_of_a_few_digits_on_the_emulator_imports_neither_torch_nor_scik
 def test_building_a_study_does_not_import_torch_dynamo() -> None:
     code = (
         "import sys; from neuro_eqprop.training.study import make_study\n"
-        "make_study(optimiser='sgd(momentum=0.5)', fall='StepLR(step_size=2)')\n"
+        "make_study(optimizer='sgd(momentum=0.5)', lr_schedule='StepLR(step_size=2)')\n"
         "print('torch._dynamo' in sys.modules)"
     )
     assert run_python(code) == "False"

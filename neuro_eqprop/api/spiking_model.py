@@ -16,7 +16,7 @@ from neuro_eqprop.common.arrays import Array, Ints, Named, check_options
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.dynamics.schedules import DT, Schedule, free_only, tail, three_phase
 from neuro_eqprop.networks.network import Role
-from neuro_eqprop.networks.operators import Embedding, Normalised, Pooled
+from neuro_eqprop.networks.operators import Embedding, Normalized, Pooled
 from neuro_eqprop.simulators.recordings import Counts
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.input_coding import (
@@ -625,7 +625,7 @@ def dense_macs(model: Model) -> int:
     network, total = model.network, 0
     for connection in network.connections:
         operator, shape = connection.operator, network[connection.source].shape
-        while isinstance(operator, Normalised | Pooled):
+        while isinstance(operator, Normalized | Pooled):
             if isinstance(operator, Pooled):
                 shape = operator.pooled_shape(shape)
             operator = operator.inner

@@ -58,7 +58,7 @@ def options(parser: ArgumentParser) -> None:
     size_option(parser)
     deadline_option(parser)
     from neuro_eqprop.cli.setting_options import metavar, names_of, placeholder, shown
-    from neuro_eqprop.common.settings import facts, settings_of
+    from neuro_eqprop.common.settings import limits_of, settings_of
     from neuro_eqprop.runs.on_chip_config import (
         DEEP_FEEDBACK,
         OnChipConfig,
@@ -100,7 +100,7 @@ def options(parser: ArgumentParser) -> None:
         f"(default {steps}; twice as many for each further hidden layer)",
     )
     for key, field in settings_of(OnChipConfig).items():
-        text = f"{facts(field).help}{f': {lists[key]}' if key in lists else ''}"
+        text = f"{limits_of(field).help}{f': {lists[key]}' if key in lists else ''}"
         if isinstance(field.default, bool):
             add(flag(key), action="store_true", default=None, help=text)
         else:

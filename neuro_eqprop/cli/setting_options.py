@@ -8,7 +8,7 @@ from dataclasses import Field
 from typing import Any
 
 from neuro_eqprop.cli.command import offer
-from neuro_eqprop.common.settings import facts, settings_of
+from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.data import DATASETS
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.training.rules.registry import RULES
@@ -31,7 +31,7 @@ def names_of(key: str) -> tuple[str, ...]:
     registries: dict[str, Iterable[str]] = {"dataset": DATASETS, "model": MODELS, "rule": RULES}
     if key in registries:
         return tuple(registries[key])
-    return tuple(name for name in facts(field_of(key)).choices or () if name)
+    return tuple(name for name in limits_of(field_of(key)).choices or () if name)
 
 
 def metavar(key: str) -> str:
@@ -57,7 +57,7 @@ def setting_help(key: str) -> str:
         baselines = [name for name in RULES if RULES[name].baseline]
         names = f"{', '.join(rules)}; baselines: {', '.join(baselines)}"
         return f"update rule: {names} (default {defaults(key)})"
-    stated = facts(field_of(key))
+    stated = limits_of(field_of(key))
     choices = tuple(DATASETS) if key == "dataset" else stated.choices
     names = f": {', '.join(choices)}" if choices else ""
     return f"{stated.help}{names} (default {defaults(key)})"

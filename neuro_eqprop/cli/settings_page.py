@@ -12,7 +12,7 @@ from typing import Any
 
 from neuro_eqprop.cli.setting_options import shown
 from neuro_eqprop.common.plugins import Registry
-from neuro_eqprop.common.settings import default_of, facts, settings_of
+from neuro_eqprop.common.settings import default_of, limits_of, settings_of
 from neuro_eqprop.networks.activations import ACTIVATIONS, activation
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.training.config import Nudging
@@ -88,7 +88,7 @@ def default_cell(field: Field[Any]) -> str:
 
 def meaning(field: Field[Any]) -> str:
     """Return the help text of a setting, with its choices and the values that it requires."""
-    stated = facts(field)
+    stated = limits_of(field)
     choices = [f"`{name}`" for name in stated.choices or () if name]
     text = stated.help + (f": {', '.join(choices)}" if choices else "")
     return text + (f" (only with {' '.join(stated.only_with)})" if stated.only_with else "")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Limits:
     """Help text and limits of one setting."""
 
     help: str = ""
@@ -34,18 +34,18 @@ class Facts:
     """Name and value of another setting, without which this setting has no effect."""
 
 
-NONE = Facts()
+NONE = Limits()
 
 
 def setting(default: Any, text: str = "", **limits: Any) -> Any:  # noqa: ANN401
-    """A dataclass field with a default, a help text and the limits of `Facts`."""
-    return field(default=default, metadata={"facts": Facts(text, **limits)})
+    """A dataclass field with a default, a help text and the limits of `Limits`."""
+    return field(default=default, metadata={"limits": Limits(text, **limits)})
 
 
-def facts(of: Field[Any]) -> Facts:
+def limits_of(of: Field[Any]) -> Limits:
     """The help text and limits of a setting."""
-    found = of.metadata.get("facts", NONE)
-    assert isinstance(found, Facts)
+    found = of.metadata.get("limits", NONE)
+    assert isinstance(found, Limits)
     return found
 
 
@@ -62,14 +62,14 @@ def default_of(of: Field[Any]) -> Any:  # noqa: ANN401
 def check(settings: DataclassInstance) -> None:
     """Raise ValueError for values outside the choices and limits of their fields."""
     for f in fields(settings):
-        value, choices = getattr(settings, f.name), facts(f).choices
+        value, choices = getattr(settings, f.name), limits_of(f).choices
         if choices is not None and value not in choices:
             raise UnknownNameError(f.name, value, [name for name in choices if name])
     for f in fields(settings):
-        for reason in violations(facts(f), getattr(settings, f.name)):
+        for reason in violations(limits_of(f), getattr(settings, f.name)):
             raise ValueError(f"{f.name} is {getattr(settings, f.name)}; {reason}")
     for f in fields(settings):
-        limit, value = facts(f).only_with, getattr(settings, f.name)
+        limit, value = limits_of(f).only_with, getattr(settings, f.name)
         if limit and value != f.default and getattr(settings, limit[0]) != limit[1]:
             other, wanted = limit
             raise ValueError(
@@ -78,7 +78,7 @@ def check(settings: DataclassInstance) -> None:
             )
 
 
-def violations(limits: Facts, value: Any) -> Iterator[str]:  # noqa: ANN401
+def violations(limits: Limits, value: Any) -> Iterator[str]:  # noqa: ANN401
     """The limits that a number breaks; NaN and infinity break every one."""
     number = {0.0: "zero", 1.0: "one"}
     if limits.above is not None and not limits.above < value < inf:

@@ -1,4 +1,4 @@
-"""Channel statistics of training samples, for input normalisation."""
+"""Channel statistics of training samples, for input normalization."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def channel_statistics(
     """Return mean and standard deviation of each channel over the training samples.
 
     Channels are the first axis of images, and the last axis of vectors and sequences. Constant
-    channels get a standard deviation of one, so that they are normalised to zero. Token ids, by
+    channels get a standard deviation of one, so that they are normalized to zero. Token ids, by
     the data or by `ids`, raise a DataError.
     """
     if data.vocabulary or ids:
-        raise DataError(f"{data.name!r} has token ids, which cannot be normalised: leave it out")
+        raise DataError(f"{data.name!r} has token ids, which cannot be normalized: leave it out")
     count, total, squares = 0, np.zeros(1), np.zeros(1)
     for part in data.train.parts():
         x = by_channel(part.x, data.shape)

@@ -119,7 +119,7 @@ def fold_batch_norm(
     weight: Array,
     bias: Array,
 ) -> tuple[Array, Array]:
-    """Weight and bias with a batch normalisation folded into them."""
+    """Weight and bias with a batch normalization folded into them."""
     if part.running_mean is None or len(part.running_mean) != len(weight):
         reason = f"it keeps no means and variances of {len(weight)} units or channels"
         raise refused(name, type(part).__name__, reason)

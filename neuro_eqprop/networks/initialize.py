@@ -10,7 +10,7 @@ from neuro_eqprop.networks.network import Connection, Network, Role
 from neuro_eqprop.networks.operators import (
     Attention,
     Embedding,
-    Normalised,
+    Normalized,
     Operator,
     Patches,
     PerToken,
@@ -34,17 +34,17 @@ WORD_DEVIATION = 0.1
 """Standard deviation of the initial word vectors."""
 
 
-def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
+def initialize(network: Network, rng: np.random.Generator) -> dict[str, Array]:
     """Uniform weights and zero biases, by parameter name.
 
     Weights have the variance 2 / (fan in + fan out) (Glorot & Bengio 2010); convolutions to relu
-    layers have 2 / fan in if the input is normalised, as that assumes (He et al. 2015). Recurrent
+    layers have 2 / fan in if the input is normalized, as that assumes (He et al. 2015). Recurrent
     weights are scaled down to `INITIAL_COUPLING` and to their spectral bound, and are symmetric if
     a layer is connected to itself. Attention starts with queries equal to keys (an orthogonal
     matrix), so that tokens attend to similar tokens.
     """
     params: dict[str, Array] = {}
-    standardised = any(isinstance(c.operator, Normalised) for c in network.connections)
+    standardized = any(isinstance(c.operator, Normalized) for c in network.connections)
     for connection in network.connections:
         shape = network.weight_shape(connection)
         from_input = network[connection.source].role is Role.INPUT
@@ -59,7 +59,7 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
             params[connection.name] = word_vectors(shape, rng)
             continue
         rectified = network[connection.target].activation == RELU
-        if standardised and rectified and len(shape) == 4:
+        if standardized and rectified and len(shape) == 4:
             limit = np.sqrt(6.0 / np.prod(shape[1:]))
         else:
             limit = np.sqrt(6.0 / fan_sum(connection.operator, shape))

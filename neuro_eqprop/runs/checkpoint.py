@@ -110,7 +110,7 @@ def activation(layer: Mapping[str, Any]) -> Activation:
 def save(
     path: Path, model: Model, memory: Mapping[str, Array] | None = None, *, study: str | None = None
 ) -> None:
-    """Write a model and, while it trains, the optimiser's state, atomically.
+    """Write a model and, while it trains, the optimizer's state, atomically.
 
     `study` is the digest of the settings beside the file.
     """
@@ -160,7 +160,7 @@ def stored_study(path: Path) -> str | None:
 def check_memory(
     network: Network, params: Mapping[str, Array], memory: Mapping[str, Array]
 ) -> None:
-    """Raise ValueError unless every state of the optimiser fits a parameter and is finite.
+    """Raise ValueError unless every state of the optimizer fits a parameter and is finite.
 
     It fits if it is a scalar, has the shape of the parameter, is a row or column of it, or has the
     shape of one sample of the source layer.
@@ -185,7 +185,7 @@ def load(path: Path) -> Model:
 
 
 def load_training(path: Path) -> tuple[Model, dict[str, Array]]:
-    """The model in a file and the optimiser's state beside it, both checked."""
+    """The model in a file and the optimizer's state beside it, both checked."""
     header, tensors = read_tensors(path)
     try:
         if header["schema"] != SCHEMA:

@@ -37,7 +37,7 @@ RATES = "rate"
 CONTINUOUS = "brian2-biology"
 """Value of `on` that takes the options `biology`."""
 EPOCHS = 10
-DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
+DEFAULTS = {"batch": 1, "optimizer": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
 """Defaults of `learn` that differ from those of `train`."""
 DEEP_FEEDBACK = 0.25
 """Default feedback of several hidden layers in floating point; with 1 they hardly learn.

@@ -45,7 +45,7 @@ def rate_config(schedule: Schedule, *, free: int, nudged: int) -> TrainingConfig
     return TrainingConfig(
         epochs=1,
         batch=1,
-        optimiser="sgd",
+        optimizer="sgd",
         learning_rate=1.0,
         nudging=Nudging.CENTERED if len(schedule) == 3 else Nudging.POSITIVE,
         beta=max(phase.beta for phase in schedule),

@@ -22,7 +22,7 @@ from neuro_eqprop.files import deadlines
 from neuro_eqprop.files.deadlines import DeadlineError
 from neuro_eqprop.files.read import read_jsonl
 from neuro_eqprop.files.write import append_json, write_text
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs import checkpoint, run_folder
@@ -466,8 +466,8 @@ def check_length(study: Study, network: Network, data: Dataset) -> None:
 
 def check_training(training: TrainingSettings) -> None:
     """Raise ValueError for options of the optimizer or schedule whose values torch rejects."""
-    make_optimizer(training.optimiser, training.learning_rate, {"any": torch.zeros(1)})
-    learning_rates(training.fall, training.learning_rate, TrainingLength(training.epochs, 1))
+    make_optimizer(training.optimizer, training.learning_rate, {"any": torch.zeros(1)})
+    learning_rates(training.lr_schedule, training.learning_rate, TrainingLength(training.epochs, 1))
 
 
 def prepare(study: Study, network: Network, out: Path, output: TrainingOutput) -> Snapshot:
@@ -481,7 +481,7 @@ def prepare(study: Study, network: Network, out: Path, output: TrainingOutput) -
 
 def initial_snapshot(study: Study, network: Network) -> Snapshot:
     """Return the state before the first epoch."""
-    params = initialise(network, np.random.default_rng(study.seed))
+    params = initialize(network, np.random.default_rng(study.seed))
     return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
 
 
@@ -512,10 +512,10 @@ def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
 def check_optimizer_state(
     study: Study, params: Mapping[str, Array], memory: Mapping[str, Array], path: Path
 ) -> None:
-    """Raise RunError if the state of the optimiser lacks a quantity of a parameter."""
+    """Raise RunError if the state of the optimizer lacks a quantity of a parameter."""
     # The quantities depend on the shape of a parameter, so each parameter takes a step.
     dummies = {name: torch.zeros(value.shape) for name, value in params.items()}
-    optimizer = make_optimizer(study.training.optimiser, 1.0, dummies)
+    optimizer = make_optimizer(study.training.optimizer, 1.0, dummies)
     for each in dummies.values():
         each.grad = torch.ones_like(each)
     optimizer.step()
@@ -525,7 +525,7 @@ def check_optimizer_state(
             if entry in memory:
                 continue
             raise run_folder.RunError(
-                f"{path} lacks the optimiser's state {entry!r}; restore the file from a copy, or "
+                f"{path} lacks the optimizer's state {entry!r}; restore the file from a copy, or "
                 f"train anew with another --out"
             )
 
@@ -632,8 +632,8 @@ def chance_warning(study: Study, data: Dataset, train: float, test: float) -> st
     remedies = ["a smaller learning_rate"]
     if study.rule.nudging in ("negative", "random"):
         remedies.append("nudging 'centered'")
-    if not study.training.normalise and not data.vocabulary:
-        remedies.append("normalise=true")
+    if not study.training.normalize and not data.vocabulary:
+        remedies.append("normalize=true")
     return (
         f"nothing is learnt: the test accuracy of {100 * test:.1f} % is that of chance; use "
         f"{' or '.join(remedies)}"

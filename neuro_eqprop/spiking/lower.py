@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.networks.architectures.normalised import without_normalisation
+from neuro_eqprop.networks.architectures.normalized import without_normalization
 from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role, check_parameters
-from neuro_eqprop.networks.operators import DelayedFeedback, Embedding, Normalised, TokenMean
+from neuro_eqprop.networks.operators import DelayedFeedback, Embedding, Normalized, TokenMean
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.spiking.codes import Coding, LoweringError
 from neuro_eqprop.spiking.ir import (
@@ -78,9 +78,9 @@ def connection_synapses(
 ) -> Synapses:
     """The synapses of a connection, from flat source to flat target."""
     operator, name = connection.operator, connection.name
-    if isinstance(operator, Normalised | Embedding):
+    if isinstance(operator, Normalized | Embedding):
         raise LoweringError(
-            f"connection {name!r} normalises its input or embeds token ids, which only the host "
+            f"connection {name!r} normalizes its input or embeds token ids, which only the host "
             f"can do: feed the input as a current (input 'current')"
         )
     if isinstance(operator, TokenMean):
@@ -174,10 +174,10 @@ def stimulate(
     """The stimulus of samples x: the current W x, computed on the host, and the targets."""
     current: dict[str, Array] = {}
     macs = 0
-    network, operator = without_normalisation(network)
+    network, operator = without_normalization(network)
     if operator is not None:
         shaped = x.reshape(len(x), *network.input.shape)
-        x = operator.normalise(NumpyOps(), shaped).reshape(len(x), -1)
+        x = operator.normalize(NumpyOps(), shaped).reshape(len(x), -1)
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
             brought, products = input_current(network, params, connection, x)

@@ -70,7 +70,7 @@ def random_shift(most: int, shape: Shape, fill: tuple[float, ...] = ()) -> Augme
     """Shift each image by up to `most` pixels in both directions.
 
     Exposed pixels get the value of their channel in `fill`, such as the mean that the input is
-    normalised by; zero by default.
+    normalized by; zero by default.
     """
     if not most:
         return no_augmentation

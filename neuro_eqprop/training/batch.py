@@ -27,7 +27,7 @@ class BatchUpdate:
     """The result of an update rule on a batch."""
 
     gradients: Mapping[str, Values]
-    """By parameter, for an optimiser to descend; the rule's estimate of d(mean cost)/dtheta."""
+    """By parameter, for an optimizer to descend; the rule's estimate of d(mean cost)/dtheta."""
     correct: Values
     """Samples whose largest output is that of the target, in the free phase.
 

@@ -57,10 +57,10 @@ class TrainingConfig:
 
     epochs: int
     batch: int
-    optimiser: str
+    optimizer: str
     """See `neuro_eqprop.training.optimizers`."""
     learning_rate: float
-    """Learning rate at the start; `fall` is its schedule."""
+    """Learning rate at the start; `lr_schedule` is its schedule."""
     nudging: Nudging
     beta: float
     free_steps: int
@@ -68,7 +68,7 @@ class TrainingConfig:
     seed: int
     rule: str = Rule.HEBBIAN
     """Name of an update rule, see `neuro_eqprop.training.rules.registry`."""
-    fall: str = "cosine"
+    lr_schedule: str = "cosine"
     """See `neuro_eqprop.training.lr_schedules`."""
     weight_decay: float = 0.0
     beta_end: float | None = None

@@ -4,7 +4,7 @@ With n_p samples in the part of process p, the update of the batch is the mean o
 
     dW = sum over p of n_p dW_p / sum over p of n_p
 
-so one all-reduce of the updates is all that the processes exchange. Parameters, optimiser state
+so one all-reduce of the updates is all that the processes exchange. Parameters, optimizer state
 and spectral bounds stay equal on all of them, as each applies the same update. `torchrun` starts
 the processes; a training without it is not affected.
 """

@@ -87,7 +87,7 @@ def find_scheduler(parsed: OptionString) -> type[LRScheduler]:
             f"one of {', '.join((*BUILT_IN, *known))}"
         )
     if parsed.name not in known:
-        raise UnknownNameError("fall", parsed.name, (*BUILT_IN, *known))
+        raise UnknownNameError("lr_schedule", parsed.name, (*BUILT_IN, *known))
     return known[parsed.name]
 
 

@@ -1,4 +1,4 @@
-"""Optimisers: any of `torch.optim` that needs gradients alone, and clipped gradient descent.
+"""Optimizers: any of `torch.optim` that needs gradients alone, and clipped gradient descent.
 
 Options may be given with the name, as in `sgd(momentum=0.5, nesterov=True)`.
 """
@@ -27,7 +27,7 @@ CLASSES: dict[str, Any] = {
     for name, kind in vars(torch.optim).items()
     if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)
 }
-OPTIMISERS = tuple(sorted(name for name in CLASSES if name not in UNSUPPORTED))
+OPTIMIZERS = tuple(sorted(name for name in CLASSES if name not in UNSUPPORTED))
 SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 """Options that have their own training setting."""
 DEFAULT_OPTIONS = {"sgd": {"momentum": 0.9}}
@@ -104,17 +104,17 @@ class ClippedDescent:
 
 
 def find_optimizer(parsed: OptionString) -> Callable[..., torch.optim.Optimizer]:
-    """The class of an optimiser; ValueError if it, or one of its options, cannot be used."""
+    """The class of an optimizer; ValueError if it, or one of its options, cannot be used."""
     name = parsed.name.lower()
     if name in UNSUPPORTED:
         raise ValueError(
-            f"optimiser {parsed.name!r} {UNSUPPORTED[name]}; use one of {', '.join(OPTIMISERS)}"
+            f"optimizer {parsed.name!r} {UNSUPPORTED[name]}; use one of {', '.join(OPTIMIZERS)}"
         )
-    if name not in OPTIMISERS:
-        raise UnknownNameError("optimiser", parsed.name, OPTIMISERS)
+    if name not in OPTIMIZERS:
+        raise UnknownNameError("optimizer", parsed.name, OPTIMIZERS)
     for option in SETTINGS.keys() & parsed.options.keys():
         raise ValueError(
-            f"optimiser {parsed.name!r}: give {option} by the setting {SETTINGS[option]}"
+            f"optimizer {parsed.name!r}: give {option} by the setting {SETTINGS[option]}"
         )
     found: Callable[..., torch.optim.Optimizer] = CLASSES[name]
     return found
@@ -142,4 +142,4 @@ def make_optimizer(
         return kind(groups, lr=rate, **options)
     except (TypeError, ValueError) as error:
         why = str(error).splitlines()[0]
-        raise ValueError(f"optimiser {parsed.name!r} rejects its options: {why}") from error
+        raise ValueError(f"optimizer {parsed.name!r} rejects its options: {why}") from error

@@ -81,7 +81,7 @@ def check_optimizer(text: str) -> None:
 
     found = parse_option_string(text)
     kind = optimizers.find_optimizer(found)
-    check_options("optimiser", found, kind)
+    check_options("optimizer", found, kind)
 
 
 def check_schedule(text: str) -> None:
@@ -113,11 +113,11 @@ class TrainingSettings:
 
     epochs: int = setting(30, "passes over the training samples", above=0)
     batch: int = setting(32, "samples of a batch", above=0)
-    optimiser: str = setting(
+    optimizer: str = setting(
         "adam", "torch optimizer by name, with options: sgd(momentum=0.5, nesterov=true)"
     )
     learning_rate: float = setting(0.002, "learning rate at the start", above=0)
-    fall: str = setting(
+    lr_schedule: str = setting(
         "cosine",
         "schedule of the learning rate: cosine, linear, steps, constant, or a torch scheduler "
         "such as StepLR(step_size=5, gamma=0.5)",
@@ -128,8 +128,8 @@ class TrainingSettings:
         "squared or cross_entropy; empty for the model's default",
         choices=("", *(c.value for c in Cost)),
     )
-    normalise: bool = setting(
-        False, "standardise each channel of images, or each feature, by the training samples"
+    normalize: bool = setting(
+        False, "standardize each channel of images, or each feature, by the training samples"
     )
     flip: bool = setting(False, "mirror images left to right at random")
     shift: int = setting(0, "shift images randomly by up to this many pixels", least=0)
@@ -149,8 +149,8 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         check(self)
-        check_optimizer(self.optimiser)
-        check_schedule(self.fall)
+        check_optimizer(self.optimizer)
+        check_schedule(self.lr_schedule)
         if self.patience and not self.validation:
             raise ValueError(
                 f"patience is {self.patience}, but no samples are held out to choose the best "

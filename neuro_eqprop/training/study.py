@@ -17,7 +17,7 @@ from neuro_eqprop.files.toml import read_toml
 from neuro_eqprop.networks.architectures import feed_forward
 from neuro_eqprop.networks.architectures.base import Architecture, ModelSettings
 from neuro_eqprop.networks.architectures.mlp import LayeredSettings
-from neuro_eqprop.networks.architectures.normalised import normalise_input
+from neuro_eqprop.networks.architectures.normalized import normalize_input
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.training.config import Nudging, TrainingConfig
@@ -132,9 +132,9 @@ class Study:
         """Build the network of this study, sized for the data."""
         architecture = find_architecture(self.model.name)
         made = architecture.build(with_vocabulary(self.model, data), data.shape, data.classes)
-        if self.training.normalise:
+        if self.training.normalize:
             ids = bool(data.vocabulary or self.get("vocabulary", 0))
-            made = normalise_input(made, data.shape, *channel_statistics(data, ids=ids))
+            made = normalize_input(made, data.shape, *channel_statistics(data, ids=ids))
         cost = self.training.cost
         made = replace(made, cost=Cost(cost)) if cost else made
         if not RULES[self.rule.name].feed_forward:
@@ -150,7 +150,7 @@ class Study:
         """Return the augmentation of training samples."""
         from neuro_eqprop.training import augment
 
-        shifted = self.training.shift and self.training.normalise
+        shifted = self.training.shift and self.training.normalize
         fill = channel_statistics(data)[0] if shifted and len(data.shape) == 3 else ()
         return augment.in_turn(
             augment.random_shift(self.training.shift, data.shape, fill),
@@ -166,7 +166,7 @@ class Study:
         return TrainingConfig(
             epochs=training.epochs,
             batch=training.batch,
-            optimiser=training.optimiser,
+            optimizer=training.optimizer,
             learning_rate=training.learning_rate,
             nudging=Nudging(rule.nudging),
             beta=rule.beta,
@@ -174,7 +174,7 @@ class Study:
             nudged_steps=rule.nudged_steps,
             seed=self.seed,
             rule=rule.name,
-            fall=training.fall,
+            lr_schedule=training.lr_schedule,
             weight_decay=training.weight_decay,
             beta_end=self.get("beta_end") or None,
             points=rule.points,
@@ -196,6 +196,8 @@ TABLES = ("model", "rule", "training")
 """Tables of a study file."""
 NAMED = ("model", "rule")
 """Tables with a `name`, which determines their settings."""
+RENAMED = {"optimiser": "optimizer", "fall": "lr_schedule", "normalise": "normalize"}
+"""Settings by the names that they had until version 0.2, in files and calls of which they stay."""
 
 
 def make_study(**settings: Any) -> Study:  # noqa: ANN401
@@ -228,9 +230,10 @@ def flat_names(changes: Mapping[str, Any]) -> dict[str, Any]:
         if key in TABLES and isinstance(value, Mapping):
             found |= flat_names({f"{key}.{inner}": each for inner, each in value.items()})
             continue
-        table, dot, name = key.partition(".")
+        table, dot, name = key.rpartition(".")
+        name = RENAMED.get(name, name)
         if not dot:
-            found[key] = value
+            found[name] = value
         elif table not in TABLES:
             raise UnknownNameError("table of a study", table, TABLES)
         else:

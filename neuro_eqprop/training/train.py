@@ -30,12 +30,12 @@ from neuro_eqprop.training.samples import sample_source
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state needed to continue training: epochs done, parameters, optimiser state."""
+    """The state needed to continue training: epochs done, parameters, optimizer state."""
 
     epoch: int
     params: Mapping[str, Array]
     memory: Mapping[str, Array] = field(default_factory=dict)
-    """State of the optimiser and of the power iterations, by "parameter/quantity"."""
+    """State of the optimizer and of the power iterations, by "parameter/quantity"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def start_state(
     params = {name: ops.from_numpy(value) for name, value in start.params.items()}
     optimizer = TorchOptimizer(
         make_optimizer(
-            config.optimiser,
+            config.optimizer,
             config.learning_rate,
             params,
             weights=(c.name for c in network.connections),
@@ -131,7 +131,7 @@ class PlannedBatch:
 def plan_rates(data: Split, config: TrainingConfig) -> Array:
     """The learning rate of each batch of a training (epochs, batches of an epoch)."""
     length = TrainingLength(config.epochs, -(-len(data) // config.batch))
-    rates = learning_rates(config.fall, config.learning_rate, length)
+    rates = learning_rates(config.lr_schedule, config.learning_rate, length)
     return rates.reshape(length.epochs, length.batches)
 
 
@@ -167,7 +167,7 @@ def train(  # noqa: PLR0913
     data : Split
         Samples x (samples, features) and labels y (samples,).
     config : TrainingConfig
-        Update rule, nudging, optimiser and schedules.
+        Update rule, nudging, optimizer and schedules.
     start : Snapshot
         Initial parameters, or the snapshot of an interrupted training.
     targets : array of shape (samples, *output shape), optional
@@ -234,7 +234,7 @@ def train_batch(
     *,
     bounded: bool = True,
 ) -> BatchUpdate:
-    """One training step: the update rule, the optimiser, the projection onto spectral bounds.
+    """One training step: the update rule, the optimizer, the projection onto spectral bounds.
 
     `rule` is that of `config` by default; without `bounded` the projection is left out.
     """

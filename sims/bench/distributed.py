@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.training.distributed import process_group
 from neuro_eqprop.training.study import make_study
 from neuro_eqprop.training.train import Snapshot, train
@@ -37,7 +37,7 @@ def seconds(batches: int) -> float:
         rng.random((count, 784)), rng.integers(0, 10, count), rng.random((10, 784)), np.arange(10)
     )
     network = study.network(data)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     start = Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
     ends: list[float] = []
     with process_group("cpu") as group:

@@ -16,7 +16,7 @@ from page import put
 from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.networks.activations import LINEAR, RELU
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
 from sims.claims.experiments.autograd_eqprop import prepare_autograd_step
@@ -34,7 +34,7 @@ def measure(batch: int) -> str:
     """A row of the table."""
     network = layered(784, (512,), 10, hidden_rate=RELU, output_rate=LINEAR)
     rng, schedule = np.random.default_rng(0), three_phase(beta=0.25, free=6, nudged=3)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     x = rng.random((batch, 784)) * (rng.random((batch, 784)) < 0.2)
     y = np.eye(10)[rng.integers(0, 10, batch)]
     runs = {
@@ -61,7 +61,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     lines = [
         "784-512-10, ReLU, linear output, float32: one centered episode (6 free steps, 3 in each "
-        "nudged phase) and its update, without the optimiser, which is the same for all. Median of "
+        "nudged phase) and its update, without the optimizer, which is the same for all. Median of "
         f"{ROUNDS} process times, measured alternately in one process, on one thread. Milliseconds "
         "depend on the machine and its load; compare the ratios. The autograd form differentiates "
         "the energy with torch's graph in each of the same number of steps. Difference: the "

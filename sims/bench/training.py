@@ -1,4 +1,4 @@
-"""Cost of one training batch by EqProp against backprop of the same shape and optimiser.
+"""Cost of one training batch by EqProp against backprop of the same shape and optimizer.
 
     .venv/bin/python sims/bench/training.py run [ROW ...]   measure rows, keep what came of it
     .venv/bin/python sims/bench/training.py write           write the table of all that was kept

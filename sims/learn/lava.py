@@ -23,7 +23,7 @@ from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.files.write import write_text
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, no_progress
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
@@ -109,7 +109,7 @@ def make_task(run: Run, seed: int, count: int) -> Task:
     data, coding = load_digits(), Coding(run.code, theta=2.0**-8)
     train, test = (s.take(np.flatnonzero(s.y < CLASSES)) for s in (data.train, data.test))
     network = layered(64, (32,), CLASSES, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    params = initialise(network, np.random.default_rng(seed))
+    params = initialize(network, np.random.default_rng(seed))
     params = {name: value + (0 if "->" in name else BIAS) for name, value in params.items()}
     plastic = make_plastic(network, params, PlasticityConfig(coding, run.rule(seed), LIMIT, 1e-3))
     rows = np.random.default_rng([seed, 0]).permutation(len(train))[:count]

@@ -27,7 +27,7 @@ from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files.write import write_text
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.learn_on_chip import learn_on_chip, learning_result
 from neuro_eqprop.runs.rate_baseline import Direction, directions, exact_gradient
@@ -89,7 +89,7 @@ def learned(options: str, seed: int, *, with_run: bool = False) -> dict[str, Any
 def three_classes() -> tuple[Network, dict[str, Array], Split]:
     train = load_data("digits").train
     net = layered(64, (32,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    params = initialise(net, np.random.default_rng(0))
+    params = initialize(net, np.random.default_rng(0))
     params = {n: v + (0.0 if "->" in n else 0.3) for n, v in params.items()}
     return net, params, train.take(np.flatnonzero(train.y < 3)[:60])
 
@@ -98,7 +98,7 @@ def mnist() -> tuple[Network, dict[str, Array], Split]:
     """A network that learned 4000 images, and images that it has not seen."""
     train = load_data("mnist").train
     net = layered(784, (256,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    params = initialise(net, np.random.default_rng(0))
+    params = initialize(net, np.random.default_rng(0))
     coding = Coding(Code.GRADED, theta=2.0**-8)
     schedule = PhaseLengths(16, 12, 4).schedule(beta=0.5, centered=True)
     plastic = make_plastic(
@@ -348,7 +348,7 @@ def speed() -> list[str]:
         net = layered(
             split.x.shape[1], (hidden,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID
         )
-        params = initialise(net, np.random.default_rng(0))
+        params = initialize(net, np.random.default_rng(0))
         for code, each in ((Code.GRADED, (16, 12, 4)), (Code.RATE, (32, 32, 32))):
             coding, found = Coding(code, theta=2.0**-8), []
             stimulus = training_stimulus(net, split.x, one_hot(split.y, 10), coding)

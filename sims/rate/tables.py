@@ -101,7 +101,7 @@ def page(rates: list[str], spikes: list[str]) -> str:
             "spikes. Made by `.venv/bin/python sims/rate/tables.py`; do not edit. Accuracies",
             "are those of the last epoch. Some settings for the digits were chosen on",
             "held-out training samples, but",
-            "the initialisation, the learning rate and the default feedback were chosen with",
+            "the initialization, the learning rate and the default feedback were chosen with",
             "these test samples, so the accuracies on the digits are slightly optimistic. One",
             "of 360 samples is 0.28 points.",
             "",

@@ -14,7 +14,7 @@ from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.brian2.continuous import BASE, Brian2Biology, settle
 from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLearner
@@ -167,7 +167,7 @@ def three_digits(samples: int, rule: LearningRule) -> tuple[PlasticNetwork, Trai
     train = load_digits().train
     rows = np.flatnonzero(train.y < 3)[:samples]
     network = layered(64, (16,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
     coding = Coding(Code.RATE)
     stimulus = training_stimulus(network, train.x[rows], one_hot(train.y[rows], 3), coding)

@@ -15,7 +15,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.brian2.learning_equations import time_constant
@@ -90,7 +90,7 @@ def network(which: str) -> Network:
 
 def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
     (x, target), net = samples(), network(case.net)
-    params = initialise(net, np.random.default_rng(0))
+    params = initialize(net, np.random.default_rng(0))
     params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
     coding = Coding(case.code, theta=2.0**-8)
     stimulus = training_stimulus(net, x[: case.samples], target[: case.samples], coding)

@@ -13,7 +13,7 @@ from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import free_only, tail, three_phase, two_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID, HARD_TANH, LINEAR, TANH, Activation
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.simulators.base import BackendError
@@ -155,7 +155,7 @@ def test_what_does_not_fall_is_refused(first: float, power: float) -> None:
 
 def problem(network: Network) -> tuple[dict[str, Array], Array, Array]:
     rng = np.random.default_rng(4)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.normal(0.2, 0.3, layer.shape) for layer in network.moving}
     params = {name: np.rint(value * 1024) / 1024 for name, value in params.items()}
     return params, rng.integers(0, 17, (12, 10)) / 16, np.eye(4)[rng.integers(0, 4, 12)]

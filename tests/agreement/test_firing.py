@@ -13,7 +13,7 @@ from neuro_eqprop.dynamics.field import State, field
 from neuro_eqprop.dynamics.schedules import Schedule, three_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.simulators.base import Result
@@ -44,7 +44,7 @@ def network_of(
 def problem(network: Network, grid: float) -> tuple[dict[str, Array], Array, Array]:
     """Parameters already on the grid, so that spikes and rates are of the very same network."""
     rng = np.random.default_rng(4)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.normal(0.3, 0.3, layer.shape) for layer in network.moving}
     coarse = 4 * grid  # so that half of a weight, and half of that, is on the grid too
     params = {name: np.rint(value / coarse) * coarse for name, value in params.items()}

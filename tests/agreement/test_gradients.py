@@ -15,7 +15,7 @@ from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.dynamics.solve import SolveStatus
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH, Activation, ActivationKind
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.training.gradients.exact import equilibrium, finite_difference, implicit
@@ -79,7 +79,7 @@ def problem(case: Case) -> Problem:
     network = network_of(case)
     for seed in range(2000):
         rng = np.random.default_rng(seed)
-        params = initialise(network, rng)
+        params = initialize(network, rng)
         params |= {layer.name: rng.normal(0.4, 0.5, layer.shape) for layer in network.moving}
         x, y = rng.random((3, 5)), np.eye(3)[rng.integers(0, 3, 3)]
         if telling(network, params, x):

@@ -14,7 +14,7 @@ from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.learn_on_chip import OnChipWarning, learn_on_chip
 from neuro_eqprop.simulators.lava.learning.job import LearningJob, LearningPopulation
@@ -84,7 +84,7 @@ def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
     train = load_digits().train
     rows = np.flatnonzero(train.y < 3)[: case.samples]
     coding = Coding(case.code, theta=case.theta)
-    params = initialise(case.network, np.random.default_rng(0))
+    params = initialize(case.network, np.random.default_rng(0))
     params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
     params = {name: np.clip(value, -case.limit, case.limit) for name, value in params.items()}
     stimulus = training_stimulus(case.network, train.x[rows], one_hot(train.y[rows], 3), coding)
@@ -132,7 +132,7 @@ def test_two_hidden_layers_learn_on_lava_with_default_settings() -> None:
         reference, lava = (
             learn_on_chip("layered", "digits", on=on, **few) for on in ("reference", "lava")
         )
-    start = initialise(reference.network, np.random.default_rng(0))
+    start = initialize(reference.network, np.random.default_rng(0))
     for name, value in reference.params.items():
         np.testing.assert_allclose(value, lava.params[name], rtol=0, atol=1e-12)
         assert np.abs(value - start[name]).max() > 1e-4

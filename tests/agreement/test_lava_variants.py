@@ -15,7 +15,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError, Feature
 from neuro_eqprop.simulators.lava.export import stock_plan
 from neuro_eqprop.simulators.lava.native.plan import Plan, biases, expanded
@@ -154,7 +154,7 @@ def graded_by_hand(plan: Plan, currents: Mapping[str, Array]) -> tuple[int, int]
 def test_pairs_of_relu_units_count_every_message_and_synapse() -> None:
     """A clipped hidden layer has two neurons for each unit, a linear output has one."""
     network = layered(12, (9,), 4, hidden_rate=HARD_SIGMOID, output_rate=LINEAR)
-    params = initialise(network, np.random.default_rng(2))
+    params = initialize(network, np.random.default_rng(2))
     spiking = Model(network, params).to_spiking(code="graded")
     x = np.random.default_rng(0).random((1, 12))
     run = spiking.run(x, on="lava-stock", steps=STEPS)

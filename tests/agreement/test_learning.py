@@ -12,7 +12,7 @@ from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.runs.learning_cost import events_by_step
@@ -53,7 +53,7 @@ def three_classes() -> tuple[Array, Array, Network, dict[str, Array]]:
 
 
 def start(net: Network) -> dict[str, Array]:
-    params = initialise(net, np.random.default_rng(0))
+    params = initialize(net, np.random.default_rng(0))
     return {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
 
 

@@ -8,7 +8,7 @@ import pytest
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import kinds
 from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
 from neuro_eqprop.simulators.recordings import parse_record
@@ -35,7 +35,7 @@ def learn(on: str, case: str) -> Learned:
     network = layered(64, (12,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     train, coding = load_digits().train, Coding(code)
     rows = np.flatnonzero(train.y < 3)[:SAMPLES]
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
     stimulus = training_stimulus(network, train.x[rows], one_hot(train.y[rows], 3), coding)
     plastic = make_plastic(network, params, PlasticityConfig(coding, rule, 2.0, 1e-3))

@@ -26,7 +26,7 @@ from neuro_eqprop.networks.architectures import (
     toroidal,
     transformer,
 )
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Cost, Network
 from neuro_eqprop.networks.operators import Attention, AttentionKind
 from neuro_eqprop.networks.ops.numpy import NumpyOps
@@ -87,7 +87,7 @@ Problem = tuple[dict[str, Array], Array, Array]
 
 def problem(network: Network, size: float = 0.6) -> Problem:
     rng = np.random.default_rng(8)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     for c in network.connections:
         if c.bound is not None and not c.operator.linear:
             params[c.name] = params[c.name] * 2.0

@@ -21,7 +21,7 @@ from neuro_eqprop.networks.architectures import (
     toroidal,
     transformer,
 )
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.operators import Attention, AttentionKind
 from neuro_eqprop.networks.ops.numpy import NumpyOps
@@ -69,7 +69,7 @@ NETWORKS["feed forward"] = (feed_forward(NETWORKS["modern"][0]), Code.GRADED)
 
 def problem(network: Network) -> tuple[dict[str, Array], Array]:
     rng = np.random.default_rng(4)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.normal(0.1, 0.2, layer.bias) for layer in network.moving}
     return params, rng.random((4, network.input.size))
 

@@ -12,7 +12,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import tally
 from neuro_eqprop.simulators.recordings import Counts, MemorySink, Record
 from neuro_eqprop.simulators.registry import load_backend
@@ -69,7 +69,7 @@ def watched(network: SpikingNetwork, stimulus: Stimulus) -> tuple[dict[str, Arra
 def loop(code: Code, entry: InputCoding) -> tuple[SpikingNetwork, Stimulus]:
     """A network that feeds back, as it is translated, and some samples."""
     rate = layered(12, (9,), 4, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    params = initialise(rate, np.random.default_rng(2))
+    params = initialize(rate, np.random.default_rng(2))
     coding, x = Coding(code), np.random.default_rng(3).random((SAMPLES, 12))
     made = lower(rate, params, dt=1e-3, coding=coding, nudged=False)
     network = with_input(rate, params, made, coding=coding, entry=entry)

@@ -24,7 +24,7 @@ from neuro_eqprop.api.model import Model
 from neuro_eqprop.cli import main
 from neuro_eqprop.networks.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU, TANH, box
 from neuro_eqprop.networks.architectures import convolutional, layered, looped, toroidal
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.checkpoint import save
 from neuro_eqprop.runs.run_folder import MODEL, STUDY, open_run
@@ -124,7 +124,7 @@ def put(folder: Path, network: Network) -> Path:
     rng = np.random.default_rng(0)
     params = {
         name: value + rng.normal(0.0, 0.05, value.shape) * (value.ndim == 1)
-        for name, value in initialise(network, rng).items()
+        for name, value in initialize(network, rng).items()
     }
     save(folder / MODEL, Model(network, params, 1))
     (folder / STUDY).write_text(as_toml(make_study(beta=0.25)))

@@ -13,7 +13,7 @@ from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.dynamics.solve import Anderson, Damped, GaussSeidel, Solver, Stop, solve
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
@@ -49,7 +49,7 @@ def network_of(kind: str, hidden: Activation, output: Activation) -> Network:
 
 def problem(network: Network) -> tuple[dict[str, Array], Array, Array]:
     rng = np.random.default_rng(5)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.normal(0, 0.3, layer.shape) for layer in network.moving}
     y = np.eye(OUTPUTS)[rng.integers(0, OUTPUTS, SAMPLES)]
     return params, rng.random((SAMPLES, INPUTS)), y

@@ -23,7 +23,7 @@ from neuro_eqprop.chips.workload import (
 )
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import convolutional
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, outer, with_input
 from neuro_eqprop.spiking.lower import lower
@@ -112,7 +112,7 @@ def test_kernels_are_shared_where_the_chip_shares_them() -> None:
 def test_the_small_convolutional_network_for_digits_takes_one_chip() -> None:
     hard = HARD_SIGMOID
     rate = convolutional((1, 28, 28), (16, 32), 10, kernel=5, hidden_rate=hard, output_rate=hard)
-    params = initialise(rate, np.random.default_rng(0))
+    params = initialize(rate, np.random.default_rng(0))
     assert sum(value.size for value in params.values()) == 18_378
     network = lower(rate, params, dt=1e-3, coding=Coding(Code.RATE), nudged=False)
     made = with_input(rate, params, network, coding=Coding(Code.RATE), entry=InputCoding.RATE)

@@ -25,7 +25,7 @@ from neuro_eqprop.chips.workload import (
 )
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import convolutional
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, outer, with_input
 from neuro_eqprop.spiking.ir import (
@@ -291,7 +291,7 @@ def test_a_network_is_described_by_its_weights() -> None:
 def test_a_convolution_is_described_and_placed_by_its_synapses(loihi: Profile) -> None:
     hard = HARD_SIGMOID
     rate = convolutional((1, 8, 8), (3,), 10, kernel=5, hidden_rate=hard, output_rate=hard)
-    params = initialise(rate, np.random.default_rng(0))
+    params = initialize(rate, np.random.default_rng(0))
     network = lower(rate, params, dt=1e-3, coding=Coding(Code.GRADED), nudged=False)
     made = with_input(rate, params, network, coding=Coding(Code.GRADED), entry=InputCoding.GRADED)
     shapes = network_shape(made, bits=8, off_chip=outer(rate))

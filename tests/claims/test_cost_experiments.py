@@ -11,7 +11,7 @@ from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.networks.activations import LINEAR, TANH
 from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.architectures.registry import MODELS
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.study import make_study
@@ -48,7 +48,7 @@ def test_memory_stays_below_that_of_backprop_through_the_steps(steps: int, most:
 def test_the_autograd_form_asks_for_the_same_update() -> None:
     network = layered(9, (12, 7), 4, hidden_rate=TANH, output_rate=LINEAR)
     rng, plan = np.random.default_rng(3), three_phase(beta=0.2, free=120, nudged=120)
-    params, x = initialise(network, rng), rng.random((5, 9))
+    params, x = initialize(network, rng), rng.random((5, 9))
     y = np.eye(4)[rng.integers(0, 4, 5)]
     by_graph = prepare_autograd_step(network, params, x, y, plan)()
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_the_autograd_form_asks_for_the_same_update() -> None:
 
 def test_the_autograd_form_is_for_chains() -> None:
     network = looped(3, 4, 2, hidden_rate=TANH, output_rate=LINEAR, bound=0.5)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     plan = three_phase(beta=0.1, free=1, nudged=1)
     with pytest.raises(ValueError, match="needs a chain"):
         prepare_autograd_step(network, params, np.ones((1, 3)), np.ones((1, 2)), plan)

@@ -11,7 +11,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.inference import infer
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Cost
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
@@ -267,7 +267,7 @@ def test_a_variational_autoencoder_learns_through_its_draws() -> None:
 def test_the_update_of_a_variational_autoencoder_is_its_gradient() -> None:
     network = autoencoder(Shapes(6, 5, 2, feedback=0.1, deviation=0.4, variance=0.05))
     rng = np.random.default_rng(0)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     x, target = rng.standard_normal((4, 8)), np.hstack([rng.random((4, 6)), np.zeros((4, 2))])
     exact = implicit(network, params, x, target)
     differences = finite_difference(network, params, x, target=target, epsilon=1e-5)

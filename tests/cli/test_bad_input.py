@@ -423,7 +423,7 @@ def test_training_that_explodes_at_once_leaves_nothing(tmp_path: Path) -> None:
 
 def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    rising = "fall=ExponentialLR(gamma=1e12)"
+    rising = "lr_schedule=ExponentialLR(gamma=1e12)"
     words = (*WILD, "--learning-rate", "1e-3", "--epochs", "6", "--set", rising, "--json")
     left, printed, said = call("train", "--out", str(out), *words)
     result = json.loads(printed)

@@ -23,7 +23,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy import show
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH, Activation
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.runs.checkpoint import save
 from neuro_eqprop.training.study import make_study, write
 
@@ -66,7 +66,7 @@ def trained(path: Path, rate: Activation) -> Path:
     path.mkdir()
     network = layered(64, (12,), 10, hidden_rate=rate, output_rate=rate)
     (path / "study.toml").write_text(write(make_study(hidden=(12,), epochs=2)))
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     save(path / "model.safetensors", Model(network, params, 2))
     return path
 

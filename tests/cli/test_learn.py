@@ -256,7 +256,7 @@ def test_the_printed_result_fits_100_columns(tmp_path: Path) -> None:
         (("--steps", "1"), 2, "a phase needs 2 or more"),
         (("--set", "weight_decay=0.1"), 1, "no setting 'weight_decay' (here 0.1): leave it out"),
         (("--set", "rule=asymmetric"), 1, "no setting 'rule'"),
-        (("--set", "optimiser=rmsprop"), 1, "no setting 'optimiser'"),
+        (("--set", "optimizer=rmsprop"), 1, "no setting 'optimizer'"),
     ],
 )
 def test_invalid_settings_are_refused_and_leave_no_folder(

@@ -19,7 +19,7 @@ from neuro_eqprop.networks.activations import LINEAR, TANH
 from neuro_eqprop.networks.architectures import convolutional, multiscale
 from neuro_eqprop.networks.architectures.multiscale import SCALES
 from neuro_eqprop.networks.architectures.registry import MODELS
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.training.config import Nudging
@@ -74,7 +74,7 @@ def make_study_of(model: str) -> Study:
 def at_rest(network: Network, x: Array) -> tuple[dict[str, Array], dict[str, Array]]:
     """Parameters, biases among them, and the rates at equilibrium."""
     rng = np.random.default_rng(0)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.uniform(0.1, 0.4, layer.bias) for layer in network.moving}
     free = field(NumpyOps(), network, params, x)
     return params, dict(solve(free, free.zero_state(), GaussSeidel(), Stop(1e-14, 2000)).state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from neuro_eqprop.cli.settings_page import page
-from neuro_eqprop.common.settings import facts, settings_of
+from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
@@ -23,4 +23,4 @@ def test_every_setting_has_a_help_text() -> None:
         *(settings_of(type(model.settings())) for model in MODELS.values()),
         *(settings_of(rule.settings) for rule in RULES.values()),
     ]
-    assert all(facts(field).help for table in tables for field in table.values())
+    assert all(limits_of(field).help for table in tables for field in table.values())

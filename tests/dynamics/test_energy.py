@@ -9,7 +9,7 @@ from neuro_eqprop.dynamics.field import Field, field
 from neuro_eqprop.dynamics.solve import GaussSeidel, Stop, solve
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, activate
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 
@@ -28,7 +28,7 @@ def settled(kind: str, hidden: Activation, output: Activation) -> tuple[Field, A
         feedback = 0.4 if kind == "soft" else 1.0
         network = layered(5, (6, 4), 3, hidden_rate=hidden, output_rate=output, feedback=feedback)
     rng = np.random.default_rng(1)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.uniform(-0.2, 0.5, layer.shape) for layer in network.moving}
     x = rng.random((6, 5))
     return field(NumpyOps(), network, params, x), x, np.eye(3)[rng.integers(0, 3, 6)]
@@ -104,6 +104,6 @@ def test_a_one_way_network_has_no_energy() -> None:
         (Layer("x", (2,), LINEAR, Role.INPUT), Layer("y", (2,), LINEAR, Role.OUTPUT)),
         (Connection("x", "y", symmetric=False),),
     )
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     with pytest.raises(ValueError, match="'x->y' is not symmetric"):
         energy(network, params, np.ones((1, 2)), {"y": np.ones((1, 2))})

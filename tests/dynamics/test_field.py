@@ -8,7 +8,7 @@ from neuro_eqprop.dynamics.field import Field, field
 from neuro_eqprop.dynamics.solve import Damped, GaussSeidel, Solver, SolveStatus, Stop, solve
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 
@@ -25,7 +25,7 @@ def network_of(kind: str, hidden: Activation, output: Activation) -> Network:
 
 def setting(network: Network, seed: int = 0) -> tuple[dict[str, Array], Array, Array]:
     rng = np.random.default_rng(seed)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.uniform(0.1, 0.4, layer.shape) for layer in network.moving}
     x = rng.random((SAMPLES, INPUTS))
     return params, x, np.eye(OUTPUTS)[rng.integers(0, OUTPUTS, SAMPLES)]

@@ -9,7 +9,7 @@ from neuro_eqprop.dynamics.spectral import bound_factors, initial_vectors, norms
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.architectures.transformer import TransformerSettings, build
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
@@ -25,7 +25,7 @@ SPELLINGS = pytest.mark.parametrize(
 
 
 def grown(network: Network, factor: float) -> dict[str, Array]:
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     return {name: factor * value for name, value in params.items()}
 
 

@@ -15,7 +15,7 @@ from neuro_eqprop.dynamics.solve import Stop
 from neuro_eqprop.dynamics.to_torch import EquilibriumLayer
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH
 from neuro_eqprop.networks.architectures import convolutional, layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 
@@ -28,7 +28,7 @@ NETWORKS = {
 
 
 def parameters(network: Network, seed: int = 0) -> Mapping[str, Array]:
-    return initialise(network, np.random.default_rng(seed))
+    return initialize(network, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -9,7 +9,7 @@ import pytest
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import INITIAL_COUPLING, initialise
+from neuro_eqprop.networks.initialize import INITIAL_COUPLING, initialize
 from neuro_eqprop.networks.network import (
     Connection,
     Layer,
@@ -81,7 +81,7 @@ def test_looped_joins_its_hidden_layer_to_itself() -> None:
 
 @pytest.mark.parametrize("network", [two_hidden(), two_hidden(0.3), loop(0.2), loop(None)])
 def test_initial_parameters_fit_and_start_small(network: Network) -> None:
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     check_parameters(network, params)
     for connection in network.connections:
         weight = params[connection.name]
@@ -94,7 +94,7 @@ def test_initial_parameters_fit_and_start_small(network: Network) -> None:
 
 
 def test_the_same_generator_gives_the_same_start() -> None:
-    one, two, other = (initialise(loop(), np.random.default_rng(seed)) for seed in (3, 3, 4))
+    one, two, other = (initialize(loop(), np.random.default_rng(seed)) for seed in (3, 3, 4))
     assert all(np.array_equal(one[name], two[name]) for name in one)
     assert not np.array_equal(one["input->hidden"], other["input->hidden"])
 
@@ -146,7 +146,7 @@ def test_layered_needs_a_hidden_layer() -> None:
 
 
 def spoiled(name: str, value: Array | None) -> dict[str, Array]:
-    params = initialise(loop(), np.random.default_rng(0))
+    params = initialize(loop(), np.random.default_rng(0))
     if value is None:
         del params[name]
     else:

@@ -15,7 +15,7 @@ from safetensors.numpy import save as to_bytes
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs import checkpoint
 from neuro_eqprop.runs.checkpoint import (
@@ -31,7 +31,7 @@ NETWORK = looped(4, 5, 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR, bound=0.
 
 
 def made(network: Network = NETWORK, seed: int = 0) -> Model:
-    drawn = initialise(network, np.random.default_rng(seed))
+    drawn = initialize(network, np.random.default_rng(seed))
     params: dict[str, Any] = {name: value.astype(np.float32) for name, value in drawn.items()}
     return Model(network, params, 7)
 

@@ -15,7 +15,7 @@ from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.files.write import append_json as append
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.runs import evaluate as evaluate_module
 from neuro_eqprop.runs import workers as workers_module
 from neuro_eqprop.runs.checkpoint import save
@@ -195,7 +195,7 @@ def test_events_are_counted(run: Run) -> None:
 
 def test_a_model_of_other_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(write(STUDY))
-    params = initialise(SMALL, np.random.default_rng(0))
+    params = initialize(SMALL, np.random.default_rng(0))
     save(tmp_path / "model.safetensors", Model(SMALL, params, 1))
     run = open_run(tmp_path)
     with pytest.raises(RunError, match="goes from 2 to 2 units, but 'digits' has 64"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from neuro_eqprop.common.arrays import UnknownNameError
-from neuro_eqprop.common.settings import facts
+from neuro_eqprop.common.settings import limits_of
 from neuro_eqprop.runs.on_chip_config import (
     OnChipConfig,
     SettingsError,
@@ -25,7 +25,7 @@ VERSION_01 = Path(__file__).parent / "version_0_1" / "learn-rate.toml"
 
 
 def test_every_setting_has_a_help_text() -> None:
-    assert all(facts(field).help for field in fields(OnChipConfig))
+    assert all(limits_of(field).help for field in fields(OnChipConfig))
 
 
 def test_settings_survive_their_file(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from neuro_eqprop.runs.request_size import TooLargeError, allow_large, check_req
         (("train", "--set", f"free_steps=1{0:012}", "--out", "O"), 1, "--yes"),
         (("train", "--hidden", f"1{0:09}", "--out", "O"), 1, "request a smaller network"),
         (("claims", "--workers", "1000000", "--out", "O"), 1, "--workers must be"),
-        (("train", "--set", "fall=StepLR(step_size=0)", "--out", "O"), 1, "StepLR"),
+        (("train", "--set", "lr_schedule=StepLR(step_size=0)", "--out", "O"), 1, "StepLR"),
     ],
 )
 def test_an_absurd_request_is_refused_at_once(

@@ -117,7 +117,7 @@ def test_a_model_says_why_its_training_ended_early() -> None:
             output="linear",
             batch=512,
             learning_rate=1e-3,
-            fall="ExponentialLR(gamma=1e12)",
+            lr_schedule="ExponentialLR(gamma=1e12)",
             epochs=6,
         )
     assert model.diverged is not None

@@ -210,7 +210,7 @@ def test_check_reads_traces_completely(run: Path) -> None:
     assert found > 2
 
 
-def test_resume_without_a_state_of_the_optimiser_names_it(tmp_path: Path) -> None:
+def test_resume_without_a_state_of_the_optimizer_names_it(tmp_path: Path) -> None:
     from neuro_eqprop.runs import checkpoint
 
     out = tmp_path / "run"
@@ -228,5 +228,5 @@ def test_resume_without_a_state_of_the_optimiser_names_it(tmp_path: Path) -> Non
     gone = next(name for name in memory if name.endswith("/step"))
     del memory[gone]
     checkpoint.save(out / "resume.safetensors", model, memory)
-    with pytest.raises(RunError, match=f"lacks the optimiser's state '{gone}'"):
+    with pytest.raises(RunError, match=f"lacks the optimizer's state '{gone}'"):
         ne.train("layered", "digits", hidden=(4,), epochs=2, out=out, resume=True)

@@ -16,7 +16,7 @@ from neuro_eqprop.data import Dataset, load_data
 from neuro_eqprop.dynamics.schedules import free_only, tail
 from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
 from neuro_eqprop.runs.checkpoint import save
 from neuro_eqprop.runs.evaluate import evaluate
@@ -48,7 +48,7 @@ def network() -> tuple[Network, dict[str, Array]]:
     rate = HARD_SIGMOID
     made = layered(12, (9, 7), 4, hidden_rate=rate, output_rate=rate, feedback=0.5)
     rng = np.random.default_rng(0)
-    params = initialise(made, rng)
+    params = initialize(made, rng)
     return made, {
         name: value if "->" in name else rng.uniform(-0.1, 0.4, value.shape)
         for name, value in params.items()
@@ -149,7 +149,7 @@ def test_what_a_code_would_misread_is_refused_with_the_way_out() -> None:
 def test_a_layer_called_on_is_refused() -> None:
     ends = (Layer("x", (3,), RELU, Role.INPUT), Layer(ON, (2,), RELU, Role.OUTPUT))
     rate = Network(ends, (Connection("x", ON),))
-    params, coding = initialise(rate, np.random.default_rng(0)), Coding(Code.GRADED)
+    params, coding = initialize(rate, np.random.default_rng(0)), Coding(Code.GRADED)
     made = lower(rate, params, dt=1e-3, coding=coding, nudged=False)
     with pytest.raises(LoweringError, match="a layer is called 'on'"):
         with_input(rate, params, made, coding=coding, entry=InputCoding.GRADED)
@@ -161,7 +161,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("entered")
     study, rng = make_study(hidden=(20,)), np.random.default_rng(0)
     made = study.network(load_data("digits"))
-    params = initialise(made, rng) | {"hidden": rng.uniform(-0.2, 0.2, 20)}
+    params = initialize(made, rng) | {"hidden": rng.uniform(-0.2, 0.2, 20)}
     (out / STUDY).write_text(write(study))
     save(out / MODEL, Model(made, params, 0))
     return open_run(out)
@@ -174,19 +174,19 @@ def evaluated(run: Run, code: Code, entry: InputCoding, bits: int | None = None)
     ).to_dict()
 
 
-def test_a_dense_pass_counts_kernels_at_their_places_normalised_or_not() -> None:
+def test_a_dense_pass_counts_kernels_at_their_places_normalized_or_not() -> None:
     x = np.random.default_rng(0).normal(0.3, 1.0, (4, 3, 8, 8))
     images = Dataset(x, np.arange(4) % 2, x, np.arange(4) % 2)
     within = 3 * 8 - 2  # rows of a 3 x 3 kernel inside an image of 8 x 8 with a border of zeros
     wanted = within**2 * 3 * 5 + 2 * 5 * 4 * 4  # 3 channels to 5, means of 2 x 2 to 2 classes
-    for normalise in (False, True):
-        study = make_study(model="conv", hidden=(5,), kernel=3, padding="same", normalise=normalise)
+    for normalize in (False, True):
+        study = make_study(model="conv", hidden=(5,), kernel=3, padding="same", normalize=normalize)
         made = study.network(images)
-        model = Model(made, initialise(made, np.random.default_rng(0)), 0)
+        model = Model(made, initialize(made, np.random.default_rng(0)), 0)
         assert dense_macs(model) == wanted
     words = Dataset(np.ones((4, 7)), np.arange(4) % 2, vocabulary=9)
     made = make_study(model="text", width=6, hidden=5).network(words)
-    model = Model(made, initialise(made, np.random.default_rng(0)), 0)
+    model = Model(made, initialize(made, np.random.default_rng(0)), 0)
     assert dense_macs(model) == 7 * 6 * 5 + 5 * 2
 
 

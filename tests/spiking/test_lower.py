@@ -6,7 +6,7 @@ import pytest
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.ir import Gain, Graded, Reset, Spiking
@@ -26,7 +26,7 @@ def loop() -> Network:
 
 def params_of(network: Network) -> dict[str, Array]:
     rng = np.random.default_rng(0)
-    drawn = initialise(network, rng)
+    drawn = initialize(network, rng)
     return drawn | {layer.name: rng.normal(size=layer.shape) for layer in network.moving}
 
 

@@ -9,7 +9,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.counter_rng import chances, uniform
@@ -47,7 +47,7 @@ def network(feedback: float = 1.0) -> Network:
 
 
 def params(net: Network, bias: float = 0.3) -> dict[str, Array]:
-    found = initialise(net, np.random.default_rng(1))
+    found = initialize(net, np.random.default_rng(1))
     return {name: value + (bias if "->" not in name else 0.0) for name, value in found.items()}
 
 

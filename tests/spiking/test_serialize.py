@@ -10,7 +10,7 @@ import pytest
 
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.spiking.codes import CODES, Coding
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import lower
@@ -21,7 +21,7 @@ from neuro_eqprop.spiking.serialize import DescriptionError, describe, rebuild
 
 def spiking_network(code: str) -> SpikingNetwork:
     rate = layered(6, (5,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    params = initialise(rate, np.random.default_rng(0))
+    params = initialize(rate, np.random.default_rng(0))
     return lower(rate, params, dt=1e-3, coding=Coding(CODES[code]), nudged=True)
 
 

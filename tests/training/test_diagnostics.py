@@ -13,7 +13,7 @@ from neuro_eqprop.data import Split, load_digits
 from neuro_eqprop.dynamics.inference import accuracy, infer, score
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.runs.run_folder import METRICS, RunError
@@ -31,7 +31,7 @@ def network_of(symmetric: bool = True) -> Network:
 
 def diagnosed(network: Network, recipe: TrainingConfig) -> Diagnostics:
     rng = np.random.default_rng(1)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     loop = params["hidden->hidden"]
     params["hidden->hidden"] = loop * 0.9 / np.linalg.norm(loop, 2)
     x, y = rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
@@ -69,7 +69,7 @@ def test_a_nudge_without_effect_is_reported_unless_there_is_no_error() -> None:
 
 def test_the_drift_alone_can_be_asked_for() -> None:
     network, rng = network_of(), np.random.default_rng(1)
-    given = initialise(network, rng), rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
+    given = initialize(network, rng), rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
     both, alone = (diagnose(network, *given, RECIPE, truth=truth) for truth in (True, False))
     assert both.cosine is not None
     assert alone == replace(both, cosine=None)
@@ -94,7 +94,7 @@ def test_where_negative_nudging_learns_nothing_the_warning_names_another(model: 
     study = make_study(model=model, nudging="negative")
     data = load_digits()
     network = study.network(data)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     params["output"] = params["output"] - 9.0
     few = data.train.take(slice(16))
     found = diagnose(network, params, few.x, np.eye(10)[few.y], study.recipe(), truth=False)
@@ -120,7 +120,7 @@ def test_baselines_have_no_drift() -> None:
 
 def test_the_confusion_counts_every_sample_once() -> None:
     network, rng = network_of(), np.random.default_rng(2)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     split = Split(rng.normal(0, 1, (50, 5)), rng.integers(0, 3, 50))
     found = score(NumpyOps(), network, params, split)
     classes = infer(NumpyOps(), network, params, split.x).classes

@@ -1,4 +1,4 @@
-"""The displacement path on pyramids, texts and normalised inputs, against the true gradient."""
+"""The displacement path on pyramids, texts and normalized inputs, against the true gradient."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from neuro_eqprop.common.arrays import Array, cosine
 from neuro_eqprop.data import Dataset, one_hot
 from neuro_eqprop.dynamics.field import field
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
@@ -26,7 +26,7 @@ SAMPLES = 6
 KINDS: dict[str, dict[str, Any]] = {
     "pyramid": {"model": "pyramid", "hidden": (3, 4), "feedback": 0.1},
     "memory": {"model": "pyramid", "hidden": (3, 4), "memory": 4, "feedback": 0.1},
-    "conv": {"model": "conv", "hidden": (3, 4), "kernel": 3, "padding": "same", "normalise": True},
+    "conv": {"model": "conv", "hidden": (3, 4), "kernel": 3, "padding": "same", "normalize": True},
     "text": {"model": "text", "width": 6, "hidden": 5, "pooling": "mean", "feedback": 0.1},
     "linear": {"model": "transformer", "hidden": (8,), "heads": 2, "patch": 4},
     "softmax": {
@@ -55,7 +55,7 @@ def data_of(kind: str) -> Dataset:
 def made(kind: str) -> tuple[Network, dict[str, Array], Dataset, TrainingConfig]:
     data, study = data_of(kind), make_study(**KINDS[kind])
     network = study.network(data)
-    params = initialise(network, np.random.default_rng(1))
+    params = initialize(network, np.random.default_rng(1))
     scaled = {name: 1.3 * value for name, value in params.items()}
     config = replace(study.recipe(), free_steps=200, nudged_steps=200)
     return network, scaled, data, config
@@ -105,7 +105,7 @@ def test_a_layer_that_the_nudge_does_not_reach_in_time_stays(model: str) -> None
     x, y = np.random.default_rng(0).random((SAMPLES, 5)), np.arange(SAMPLES) % 3
     network = study.network(Dataset(x, y, x, y))
     ops = TorchOps(torch.float64)
-    start = initialise(network, np.random.default_rng(1))
+    start = initialize(network, np.random.default_rng(1))
     params = {name: ops.from_numpy(value) for name, value in start.items()}
     batch = Batch(ops.from_numpy(x), ops.from_numpy(one_hot(y, 3)), measured=True)
     config = replace(study.recipe(), free_steps=9, nudged_steps=1)

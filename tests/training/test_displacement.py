@@ -21,7 +21,7 @@ from neuro_eqprop.networks.architectures import (
     looped,
     multiscale,
 )
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.networks.operators import Conv2d, Dense, LayerNorm, Pooled
 from neuro_eqprop.networks.ops.numpy import NumpyOps
@@ -103,7 +103,7 @@ def network_of(kind: str, rate: Activation, output: Activation) -> Network:
 
 def given(network: Network, ops: TorchOps) -> tuple[dict[str, Any], Batch]:
     rng = np.random.default_rng(3)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.uniform(0, 0.3, layer.bias) for layer in network.moving}
     if "hidden->hidden" in params:
         params["hidden->hidden"] = 0.5 * params["hidden->hidden"]
@@ -390,8 +390,8 @@ def test_a_training_step_reads_nothing_back_from_the_device(
 @pytest.mark.parametrize(
     ("settings", "data"),
     [
-        ({"hidden": (8,), "shift": 1, "flip": True, "normalise": True}, IMAGES),
-        ({"model": "conv", "hidden": (4,), "kernel": 3, "shift": 1, "normalise": True}, BYTES),
+        ({"hidden": (8,), "shift": 1, "flip": True, "normalize": True}, IMAGES),
+        ({"model": "conv", "hidden": (4,), "kernel": 3, "shift": 1, "normalize": True}, BYTES),
         ({"model": "text", "width": 6, "hidden": 5, "word_dropout": 0.2}, WORDS),
     ],
     ids=["layered", "conv", "text"],

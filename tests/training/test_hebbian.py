@@ -10,7 +10,7 @@ from neuro_eqprop.dynamics.schedules import free_only, three_phase, two_phase
 from neuro_eqprop.dynamics.solve import Damped, GaussSeidel, SolveStatus
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
@@ -102,7 +102,7 @@ def test_a_schedule_without_nudge_cannot_teach() -> None:
 
 def episode(tolerance: float | None) -> dict[str, State]:
     rng = np.random.default_rng(1)
-    free = field(NumpyOps(), LAYERED, initialise(LAYERED, rng), rng.random((6, 4)))
+    free = field(NumpyOps(), LAYERED, initialize(LAYERED, rng), rng.random((6, 4)))
     y = np.eye(3)[rng.integers(0, 3, 6)]
     settled = relax(free, y, CENTERED, Settling(GaussSeidel(), Damped(0.9), tolerance))
     assert list(settled) == ["free", "negative", "positive"]
@@ -114,7 +114,7 @@ def episode(tolerance: float | None) -> dict[str, State]:
 def test_nudged_phases_start_from_the_free_equilibrium() -> None:
     found = episode(None)
     rng = np.random.default_rng(1)
-    free = field(NumpyOps(), LAYERED, initialise(LAYERED, rng), rng.random((6, 4)))
+    free = field(NumpyOps(), LAYERED, initialize(LAYERED, rng), rng.random((6, 4)))
     y = np.eye(3)[rng.integers(0, 3, 6)]
     for name, beta in (("negative", -0.25), ("positive", 0.25)):
         state = found["free"]

@@ -12,7 +12,7 @@ from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.dynamics.solve import Damped, Equilibrium, SolveStatus, Stop, solve
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.networks.architectures import convolutional, feed_forward, layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
@@ -62,7 +62,7 @@ def pictures(rate: Activation = RELU, output: Activation = LINEAR) -> Network:
 def given(network: Network, ops: Ops) -> tuple[dict[str, Any], Batch]:
     """Parameters that make units hear enough to be on, and samples."""
     rng = np.random.default_rng(3)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     params |= {layer.name: rng.uniform(0, 0.3, layer.bias) for layer in network.moving}
     brought = {name: ops.from_numpy(value) for name, value in params.items()}
     target = ops.from_numpy(np.eye(CLASSES)[rng.integers(0, CLASSES, 11)])

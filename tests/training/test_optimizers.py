@@ -1,4 +1,4 @@
-"""Optimisers and schedulers of torch by name, and that a run goes on with either as it was."""
+"""Optimizers and schedulers of torch by name, and that a run goes on with either as it was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.runs.train import check_training, run_training
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates, torch_schedulers
-from neuro_eqprop.training.optimizers import OPTIMISERS, make_optimizer
+from neuro_eqprop.training.optimizers import OPTIMIZERS, make_optimizer
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
 from neuro_eqprop.training.settings import KNOWN_WITHOUT_TORCH
 from neuro_eqprop.training.study import Study, adapt, make_study
@@ -49,19 +49,19 @@ def test_only_weights_decay_and_all_of_them() -> None:
     [
         ("lbfgs", "several times"),
         ("adam(lr=3)", "learning_rate"),
-        ("adam(speed=3)", "unknown option of optimiser 'adam' 'speed'; known: "),
+        ("adam(speed=3)", "unknown option of optimizer 'adam' 'speed'; known: "),
         ("sgd(momentum=-1)", "rejects its options"),
     ],
 )
-def test_an_optimiser_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
+def test_an_optimizer_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        check_training(make_study(optimiser=text).training)
+        check_training(make_study(optimizer=text).training)
     with pytest.raises(UnknownNameError, match="known: adam"):
-        make_study(optimiser="adamm")
+        make_study(optimizer="adamm")
 
 
 def test_optimizers_accepted_without_torch_are_known_to_it() -> None:
-    assert set(KNOWN_WITHOUT_TORCH) <= set(OPTIMISERS)
+    assert set(KNOWN_WITHOUT_TORCH) <= set(OPTIMIZERS)
 
 
 @pytest.mark.parametrize("name", torch_schedulers())
@@ -110,7 +110,7 @@ def test_courses_of_our_own_and_what_torch_needs_is_filled_in() -> None:
 )
 def test_a_scheduler_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        check_training(make_study(fall=text).training)
+        check_training(make_study(lr_schedule=text).training)
 
 
 @pytest.fixture(scope="module")
@@ -123,13 +123,13 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 MORE: tuple[dict[str, Any], ...] = (
     {"nudging": "random"},
-    {"fall": "OneCycleLR"},
-    {"fall": "StepLR(step_size=1, gamma=0.5)", "weight_decay": 0.01},
+    {"lr_schedule": "OneCycleLR"},
+    {"lr_schedule": "StepLR(step_size=1, gamma=0.5)", "weight_decay": 0.01},
     {"beta_end": 0.1, "order": "synchronous", "tolerance": 1e-3},
 )
 
 
-CHANGES = [*({"optimiser": name} for name in OPTIMISERS), *MORE]
+CHANGES = [*({"optimizer": name} for name in OPTIMIZERS), *MORE]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)

@@ -106,7 +106,7 @@ def test_an_impossible_value_is_refused(key: str, value: object, reason: str) ->
         ("activation", "sigmoid", "hard_sigmoid"),
         ("output", "linar", "linear"),
         ("nudging", "center", "centered"),
-        ("optimiser", "adm", "adam"),
+        ("optimizer", "adm", "adam"),
     ],
 )
 def test_an_unknown_name_lists_the_known_ones(key: str, name: str, closest: str) -> None:
@@ -197,7 +197,7 @@ def test_the_training_config_of_a_study_follows_its_settings() -> None:
     study = make_study(nudging="positive", beta=0.2, epochs=3, seed=4, free_steps=9, nudged_steps=5)
     recipe = study.recipe()
     shared = set(study.flat()) & set(asdict(recipe))
-    assert {"epochs", "batch", "optimiser", "learning_rate", "beta", "seed"} <= shared
+    assert {"epochs", "batch", "optimizer", "learning_rate", "beta", "seed"} <= shared
     assert all(getattr(recipe, key) == study.get(key) for key in shared - ENUMS)
     assert recipe.nudging is Nudging.POSITIVE
     assert recipe.rule == Rule.HEBBIAN
@@ -296,6 +296,15 @@ def test_settings_are_found_by_flat_name_by_table_and_in_tables() -> None:
         adapt(Study(), {"train.epochs": 3})
 
 
+def test_names_of_version_0_2_are_read_from_files_and_calls(tmp_path: Path) -> None:
+    new = make_study(optimizer="sgd", lr_schedule="linear", normalize=True)
+    assert make_study(optimiser="sgd", fall="linear", normalise=True) == new
+    path = tmp_path / "study.toml"
+    path.write_text("[training]\noptimiser = 'sgd'\nfall = 'linear'\nnormalise = true\n")
+    assert read(path) == new
+    assert adapt(Study(), {"training.fall": "linear"}).training.lr_schedule == "linear"
+
+
 def test_a_study_file_has_a_table_for_the_model_the_rule_and_the_training() -> None:
     text = write(make_study(model="looped", hidden=(9,), rule="implicit"))
     assert text.startswith('dataset = "digits"\nseed = 0\n\n[model]\nname = "looped"\nhidden = [9]')
@@ -304,7 +313,7 @@ def test_a_study_file_has_a_table_for_the_model_the_rule_and_the_training() -> N
     assert "heads" not in text
 
 
-OLD = Path(__file__).parent / "version_0_1"
+OLD = Path(__file__).parents[1] / "runs" / "version_0_1"
 
 
 @pytest.mark.parametrize(

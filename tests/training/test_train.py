@@ -18,7 +18,7 @@ from neuro_eqprop.data import load_data
 from neuro_eqprop.dynamics.inference import accuracy
 from neuro_eqprop.networks.activations import LINEAR, TANH
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs.checkpoint import load_training
@@ -48,7 +48,7 @@ def quiet(_: dict[str, Any]) -> None:
 
 
 def begin(study: Study) -> Snapshot:
-    params = initialise(study.network(DATA), np.random.default_rng(study.seed))
+    params = initialize(study.network(DATA), np.random.default_rng(study.seed))
     return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
 
 
@@ -73,10 +73,10 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     assert not same(one[-1].snapshot, other[-1].snapshot)
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("left_at", [1, 2])
-def test_training_goes_on_where_it_was_left(optimiser: str, left_at: int) -> None:
-    study = adapt(TINY, {"optimiser": optimiser, "model": "looped", "learning_rate": 0.01})
+def test_training_goes_on_where_it_was_left(optimizer: str, left_at: int) -> None:
+    study = adapt(TINY, {"optimizer": optimizer, "model": "looped", "learning_rate": 0.01})
     whole = epochs(study)
     rest = epochs(study, whole[left_at - 1].snapshot)
     assert len(rest) == 3 - left_at
@@ -333,7 +333,7 @@ def test_targets_may_be_any_array_and_the_loss_falls() -> None:
     data = DATA.train.take(slice(200))
     network = layered(64, (16,), 64, hidden_rate=TANH, output_rate=LINEAR)
     config = make_study(epochs=3, learning_rate=0.005).recipe()
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     start = Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
     losses = [p.loss for p in train(network, data, config, start, targets=data.x)]
     mean_sample = 0.5 * ((data.x - data.x.mean(axis=0)) ** 2).sum(axis=1).mean()
@@ -346,7 +346,7 @@ def test_numpy_trains_as_torch_does() -> None:
     network = layered(64, (8,), 10, hidden_rate=TANH, output_rate=LINEAR)
     # Torch takes the displacement path and NumPy settles every phase: equal at equilibrium.
     config = make_study(epochs=1, free_steps=200, nudged_steps=200).recipe()
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     updates = []
     for ops in (NumpyOps(), TorchOps(torch.float64)):
         values = {name: ops.from_numpy(value) for name, value in params.items()}

@@ -140,7 +140,7 @@ PYRAMID = Architecture(
         "free_steps": 1,
         "nudged_steps": 1,
         "batch": 64,
-        "fall": "OneCycleLR",
-        "normalise": True,
+        "lr_schedule": "OneCycleLR",
+        "normalize": True,
     },
 )

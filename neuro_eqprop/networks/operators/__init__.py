@@ -11,7 +11,7 @@ from neuro_eqprop.networks.operators.dense import Dense
 from neuro_eqprop.networks.operators.embedding import Embedding, TokenMean, TokenSum
 from neuro_eqprop.networks.operators.identity import Identity
 from neuro_eqprop.networks.operators.layer_norm import LayerNorm
-from neuro_eqprop.networks.operators.normalised import Normalised
+from neuro_eqprop.networks.operators.normalized import Normalized
 from neuro_eqprop.networks.operators.sparse import Sparse
 from neuro_eqprop.networks.operators.tokens import AtToken, Patches, PerToken
 
@@ -29,7 +29,7 @@ OPERATORS: tuple[Any, ...] = (
     Query,
     CrossAttention,
     Identity,
-    Normalised,
+    Normalized,
     Embedding,
     TokenSum,
     TokenMean,
@@ -48,7 +48,7 @@ __all__ = [
     "Embedding",
     "Identity",
     "LayerNorm",
-    "Normalised",
+    "Normalized",
     "Operator",
     "Patches",
     "PerToken",

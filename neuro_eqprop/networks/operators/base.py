@@ -77,7 +77,7 @@ def power_iteration_norm(
 def power_iteration_step(
     operator: Operator, ops: Ops, weight: Values, v: Values
 ) -> tuple[Values, Values]:
-    """|A v|, a scalar of the library, and A^T A v for the normalised v."""
+    """|A v|, a scalar of the library, and A^T A v for the normalized v."""
     v = v / (v * v).sum() ** 0.5
     zero = ops.zeros((1,))
     y = operator.forward(ops, weight, v, zero)

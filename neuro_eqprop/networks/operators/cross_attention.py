@@ -96,7 +96,7 @@ class CrossAttention:
     def attention_weights(
         self, ops: Ops, q: Values, k: Values
     ) -> tuple[Values, Values, Values, Values]:
-        """p (n, heads, i, j), the features of q and k, and the normaliser (None for softmax)."""
+        """p (n, heads, i, j), the features of q and k, and the normalizer (None for softmax)."""
         if self.kind is AttentionKind.SOFTMAX:
             match = ops.einsum("nihd,njhd->nhij", q, k) / q.shape[-1] ** 0.5
             return ops.softmax(match), q, k, None

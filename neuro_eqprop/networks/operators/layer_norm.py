@@ -1,4 +1,4 @@
-"""A dense map of layer-normalised rates (Ba et al. 2016); not linear, without an energy."""
+"""A dense map of layer-normalized rates (Ba et al. 2016); not linear, without an energy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def layer_norm_vjp(ops: Ops, x: Values, u: Values) -> Values:
 class LayerNorm:
     """y = W n(x), with n(x) = (x - mean x) / standard deviation of x over the units.
 
-    Layers of shape (tokens, units) are normalised token by token.
+    Layers of shape (tokens, units) are normalized token by token.
     """
 
     stored_name: ClassVar[str] = "normed"

@@ -44,7 +44,7 @@ class NumpyOps:
         return np.asarray(values)
 
     def empty(self, shape: Shape) -> Values:
-        """An uninitialised array."""
+        """An uninitialized array."""
         return np.empty(shape, dtype=self.dtype)
 
     def zeros(self, shape: Shape) -> Values:

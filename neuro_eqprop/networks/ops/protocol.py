@@ -31,7 +31,7 @@ class Ops(Protocol):
         ...
 
     def empty(self, shape: Shape) -> Values:
-        """An uninitialised array."""
+        """An uninitialized array."""
         ...
 
     def zeros(self, shape: Shape) -> Values:

@@ -47,7 +47,7 @@ class TorchOps:
         return values.numpy() if values.is_cpu else None
 
     def empty(self, shape: Shape) -> Values:
-        """An uninitialised tensor."""
+        """An uninitialized tensor."""
         return torch.empty(shape, dtype=self.dtype, device=self.device)
 
     def zeros(self, shape: Shape) -> Values:

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split, batches, one_hot
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.on_chip_config import DEFAULTS, RATES, OnChipConfig
 from neuro_eqprop.runs.train import check_sizes
@@ -20,8 +20,8 @@ from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 from neuro_eqprop.training.study import Study, make_study
 
 TRAINING_ONLY = (
-    "optimiser",
-    "fall",
+    "optimizer",
+    "lr_schedule",
     "weight_decay",
     "shift",
     "validation",
@@ -135,7 +135,7 @@ def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network)
         )
     if config.tasks > data.classes:
         raise ValueError(f"{config.tasks} tasks need as many classes, not {data.classes}")
-    start = initialise(network, np.random.default_rng(study.seed))
+    start = initialize(network, np.random.default_rng(study.seed))
     for layer in network.moving:
         start[layer.name] = start[layer.name] + config.bias
     plastic = make_plastic(network, start, config.plasticity(study))

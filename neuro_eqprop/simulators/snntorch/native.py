@@ -316,11 +316,11 @@ def from_snntorch(module: SpikingModule) -> Model:
     >>> data = ne.load_data("digits")
     >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
     >>> module = model.to_spiking(code="graded", bits=8).to_snntorch()
-    >>> optimiser = torch.optim.Adam(module.parameters(), lr=1e-3)
+    >>> optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
     >>> x, y = torch.tensor(data.train.x[:64]), torch.tensor(data.train.y[:64])
     >>> loss = torch.nn.functional.cross_entropy(module(x, steps=16).logits, y)
     >>> loss.backward()
-    >>> optimiser.step()
+    >>> optimizer.step()
     >>> ne.from_snntorch(module).provenance
     'fine-tuned in snnTorch'
     """

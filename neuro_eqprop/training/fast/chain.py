@@ -330,7 +330,7 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
 
     `shifts` has the displacements of one nudge, contrasted with the free phase, or those of a
     positive and a negative one. Rates and displacements are overwritten, and so is the gradient
-    that the optimiser left with a parameter: getting fresh memory for each batch takes time.
+    that the optimizer left with a parameter: getting fresh memory for each batch takes time.
     """
     release(rest)
     (delta, gap), output = difference(shifts), middle(rest, shifts)
@@ -350,7 +350,7 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
             terms = [(delta.output, rest.layers[link.other].rates)]
             terms.append((output, delta.rates[link.other]))
         found[link.name] = link.coupling.slope(factor, *terms, out=params[link.name].grad)
-    # The largest weights, those from the input, come last: the optimiser finds them in the cache.
+    # The largest weights, those from the input, come last: the optimizer finds them in the cache.
     for k in reversed(range(len(chain.nodes))):
         node, shift = chain.nodes[k], delta.full[k]
         factor = scale / gap * (node.layer.stiffness / output_layer.stiffness)

@@ -8,7 +8,7 @@ import torch
 
 from neuro_eqprop.dynamics.field import shape_input, with_padding_mask
 from neuro_eqprop.dynamics.schedules import Schedule
-from neuro_eqprop.networks.architectures.normalised import without_normalisation
+from neuro_eqprop.networks.architectures.normalized import without_normalization
 from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.networks.operators.embedding import Embedding
 from neuro_eqprop.networks.ops.protocol import Values
@@ -49,15 +49,15 @@ def update_by_displacement(
 
 
 def on_batch(ops: TorchOps, network: Network, x: Values) -> tuple[Network, Values]:
-    """The network without padding and input normalisation, and the samples normalised for it."""
+    """The network without padding and input normalization, and the samples normalized for it."""
     x = shape_input(network, x)
     if takes_tokens(network):
         network = with_padding_mask(ops, network, x)
     plain, operator = plain_network(network)
-    return plain, x if operator is None else operator.normalise(ops, x)
+    return plain, x if operator is None else operator.normalize(ops, x)
 
 
-plain_network = keep_last(without_normalisation)
+plain_network = keep_last(without_normalization)
 
 
 @keep_last

@@ -1,7 +1,7 @@
 """The hidden layers of a network with their couplings, as the displacement path takes them.
 
 `chain_of` makes the `Chain` of a network and its parameters. It is made once for a training: the
-optimiser updates parameters in place, and only couplings that store a weight in another layout copy
+optimizer updates parameters in place, and only couplings that store a weight in another layout copy
 it anew for each batch (`Chain.refresh`).
 """
 

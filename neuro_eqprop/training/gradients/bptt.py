@@ -13,7 +13,7 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.gradients.implicit import symmetrise
+from neuro_eqprop.training.gradients.implicit import symmetrize
 from neuro_eqprop.training.gradients.loss import loss
 
 
@@ -60,7 +60,7 @@ def bptt_gradient(
         for name, g in zip(leaves, found, strict=True)
     }
     return Unrolled(
-        symmetrise(network, gradients),
+        symmetrize(network, gradients),
         free,
         {name: s.detach() for name, s in state.items()},
         {name: s.detach() for name, s in before.items()},

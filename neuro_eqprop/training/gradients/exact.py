@@ -16,7 +16,7 @@ from neuro_eqprop.dynamics.solve import GaussSeidel, SolveStatus, Stop, solve
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrise
+from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrize
 from neuro_eqprop.training.gradients.loss import loss
 
 TIGHT = Stop(1e-13, 20_000)
@@ -69,4 +69,4 @@ def finite_difference(
             up, down = (cost(network, {**params, name: m}, x, target) for m in moved)
             gradient[index] = (up - down) / (2 * epsilon)
         gradients[name] = gradient
-    return symmetrise(network, gradients)
+    return symmetrize(network, gradients)

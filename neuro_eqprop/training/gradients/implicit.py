@@ -56,10 +56,10 @@ def implicit_gradient(
         name: torch.zeros_like(leaf) if g is None else g
         for (name, leaf), g in zip(leaves.items(), found, strict=True)
     }
-    return symmetrise(network, gradients)
+    return symmetrize(network, gradients)
 
 
-def symmetrise(network: Network, gradients: dict[str, Values]) -> dict[str, Values]:
+def symmetrize(network: Network, gradients: dict[str, Values]) -> dict[str, Values]:
     """Gradients in which weights of symmetric self-connections stay symmetric."""
     for c in network.connections:
         if c.loops and c.symmetric and c.operator.matrix:

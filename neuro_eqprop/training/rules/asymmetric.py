@@ -22,7 +22,7 @@ from neuro_eqprop.dynamics.field import Field, State, shape_input
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.networks.network import Connection, DirectedEdge, Network, Role
 from neuro_eqprop.networks.operators import Attention
-from neuro_eqprop.networks.operators.linearise import NonlinearOperator, Tangent
+from neuro_eqprop.networks.operators.linearize import NonlinearOperator, Tangent
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.rules.hebbian import bias_update, rate_shifts
 
@@ -46,7 +46,7 @@ def adjoint_field(free: Field, s0: State) -> Field:
         incoming[c.target].remove(DirectedEdge(c.source, c, None, network[c.target].shape))
         drive[c.target] = c.operator.forward(ops, weight, s0[c.source], drive[c.target])
         shape = network[c.source].shape
-        linear = c if c.operator.linear else replace(c, operator=linearised(c, s0))
+        linear = c if c.operator.linear else replace(c, operator=linearized(c, s0))
         incoming[c.source].append(DirectedEdge(c.target, linear, gain, shape))
         backward = linear.operator.backward
         # Minus W^T s0, so that the edge above carries W^T (s - s0).
@@ -57,8 +57,8 @@ def adjoint_field(free: Field, s0: State) -> Field:
     return replace(free, input_drive=drive, incoming=edges)
 
 
-def linearised(connection: Connection, s0: State) -> Tangent:
-    """The operator of a nonlinear connection, linearised at the free equilibrium."""
+def linearized(connection: Connection, s0: State) -> Tangent:
+    """The operator of a nonlinear connection, linearized at the free equilibrium."""
     operator = connection.operator
     if not isinstance(operator, NonlinearOperator):
         raise ValueError(

@@ -16,7 +16,7 @@ from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.gradients.bptt import bptt_gradient
 from neuro_eqprop.training.gradients.implicit import implicit_gradient
 from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule
-from neuro_eqprop.training.rules.phases import check_gradients, settling, summarise
+from neuro_eqprop.training.rules.phases import check_gradients, settling, summarize
 from neuro_eqprop.training.settings import RuleSettings, SolverSettings, SweepSettings
 
 ADJOINT_STEPS = 2
@@ -47,7 +47,7 @@ def bptt(
     with torch.no_grad():
         measured = batch.measured and not single
         residual = float(free.change(state, unrolled.before).max()) if measured else 0.0
-        return summarise(
+        return summarize(
             free, state, batch, unrolled.gradients, residual=residual, steps=free_only(steps)
         )
 
@@ -76,7 +76,7 @@ def implicit(
     check_gradients(ops, network, {"free": rest.state}, gradients)
     residual = float(rest.residual.max()) if batch.measured else 0.0
     steps = free_only(rest.steps.mean())
-    return summarise(free, rest.state, batch, gradients, residual=residual, steps=steps)
+    return summarize(free, rest.state, batch, gradients, residual=residual, steps=steps)
 
 
 def free_only(steps: float) -> dict[str, float]:

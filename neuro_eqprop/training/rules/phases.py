@@ -1,4 +1,4 @@
-"""The phases of a batch, shared by the update rules: settle, check, summarise."""
+"""The phases of a batch, shared by the update rules: settle, check, summarize."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SettledPhases:
         self, gradients: Mapping[str, Values], batch: Batch, config: TrainingConfig
     ) -> BatchUpdate:
         """The batch update with these gradients and the statistics of the phases."""
-        return summarise(
+        return summarize(
             self.free,
             self.rest.state,
             batch,
@@ -75,7 +75,7 @@ def settle_phases(free: Field, batch: Batch, config: TrainingConfig) -> SettledP
     return SettledPhases(free, schedule, relax(free, batch.target, schedule, solvers, nudge))
 
 
-def summarise(
+def summarize(
     free: Field,
     rest: State,
     batch: Batch,

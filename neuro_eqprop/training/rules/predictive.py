@@ -23,7 +23,7 @@ from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.rules.hebbian import bias_update
-from neuro_eqprop.training.rules.phases import check_gradients, refuse_holomorphic, summarise
+from neuro_eqprop.training.rules.phases import check_gradients, refuse_holomorphic, summarize
 from neuro_eqprop.training.settings import AnnealedSettings
 
 
@@ -62,7 +62,7 @@ def single_phase(
         post, pre = errors[c.target], rates[c.source]
         gradients[c.name] = c.operator.weight_gradient(ops, params[c.name], post, pre)
     check_gradients(ops, network, {"predicted": predicted}, gradients)
-    return summarise(free, predicted, batch, gradients, steps={"free": 1.0, "nudged": 1.0})
+    return summarize(free, predicted, batch, gradients, steps={"free": 1.0, "nudged": 1.0})
 
 
 def propagate_errors(nudged: Field, predicted: State) -> State:

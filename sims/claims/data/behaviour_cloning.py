@@ -124,7 +124,7 @@ def load_behaviour_cloning(
 ) -> Dataset:
     """Generate states of an environment, labelled with the actions of an expert.
 
-    Features are standardised by the mean and standard deviation of the training states. Training
+    Features are standardized by the mean and standard deviation of the training states. Training
     and test states are of different episodes.
 
     Parameters

@@ -39,7 +39,7 @@ def reconstruction(arguments: Mapping[str, Any], seed: int) -> Json:
         data.features, study.get("hidden"), data.features, hidden_rate=TANH, output_rate=LINEAR
     )
     # The learning rate falls along half a cosine from epoch to epoch.
-    config = replace(study.recipe(), fall="CosineAnnealingLR")
+    config = replace(study.recipe(), lr_schedule="CosineAnnealingLR")
     start = initial_snapshot(study, network)
     end = last_snapshot(train(network, data.train, config, start, targets=data.train.x))
     return {

@@ -20,7 +20,7 @@ ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "hard_sigmoid": nn.ReLU}
 
 
 def perceptron(sizes: Sequence[int], activation: str, seed: int) -> nn.Sequential:
-    """A multilayer perceptron with the default initialisation of torch, for this seed."""
+    """A multilayer perceptron with the default initialization of torch, for this seed."""
     parts: list[nn.Module] = []
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -13,7 +13,7 @@ from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.data import DataError, Dataset, Split, load_data, one_hot
 from neuro_eqprop.dynamics.inference import accuracy
 from neuro_eqprop.dynamics.solve import Stop
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.study import Study, adapt
@@ -62,7 +62,7 @@ def study_of(arguments: Mapping[str, Any], seed: int) -> Study:
 
 def initial_snapshot(study: Study, network: Network) -> Snapshot:
     """The snapshot before the first epoch."""
-    params = initialise(network, np.random.default_rng(study.seed))
+    params = initialize(network, np.random.default_rng(study.seed))
     return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
 
 

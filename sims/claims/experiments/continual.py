@@ -51,7 +51,7 @@ def halves(data: Dataset) -> tuple[Dataset, Dataset]:
 
 
 def eqprop(study: Study, data: Dataset) -> TaskLearner:
-    """Learner by EqProp; the optimiser restarts with each task."""
+    """Learner by EqProp; the optimizer restarts with each task."""
     network = study.network(data)
     params = initial_snapshot(study, network).params
 

@@ -27,7 +27,9 @@ def grid(arguments: Mapping[str, Any], seed: int) -> Json:
     held_out = full.train.take(slice(cut, None))
     network = study.network(data)
     start = initial_snapshot(study, network)
-    fixed = replace(study.recipe(), damping=arguments["damping"], together=True, fall="constant")
+    fixed = replace(
+        study.recipe(), damping=arguments["damping"], together=True, lr_schedule="constant"
+    )
     rows = []
     for beta in arguments["betas"]:
         for rate in arguments["rates"]:

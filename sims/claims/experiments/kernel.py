@@ -15,7 +15,7 @@ import torch
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import Schedule
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
@@ -77,7 +77,7 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
 
     data, study = data_of(arguments), study_of(arguments, seed)
     network, schedule = study.network(data), study.recipe().schedule()
-    params = initialise(network, np.random.default_rng(seed))
+    params = initialize(network, np.random.default_rng(seed))
     x, y = training_batch(data, study.training.batch, seed)
     numpy_run = prepare_step(NumpyOps(np.float32), network, params, x, y, schedule)
     torch_run = prepare_step(TorchOps(), network, params, x, y, schedule)

@@ -24,7 +24,7 @@ from neuro_eqprop.dynamics.solve import GaussSeidel
 from neuro_eqprop.networks.activations import LINEAR, TANH
 from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.architectures.registry import MODELS
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
@@ -130,7 +130,7 @@ def random_batch(
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
     """Initial parameters, random samples and targets."""
     ops, rng = TorchOps(), np.random.default_rng(seed)
-    params = {name: ops.from_numpy(value) for name, value in initialise(network, rng).items()}
+    params = {name: ops.from_numpy(value) for name, value in initialize(network, rng).items()}
     x = ops.from_numpy(rng.random((batch, network.input.size)))
     classes = network.output.size
     return params, x, ops.from_numpy(np.eye(classes)[rng.integers(0, classes, batch)])

@@ -228,7 +228,7 @@ def variational(arguments: Mapping[str, Any], seed: int) -> Json:
         noise = torch.from_numpy(draw.standard_normal((len(x), latent))).to(x)
         return torch.cat([x[:, : data.features], noise], dim=1)
 
-    config = replace(study.recipe(), fall="CosineAnnealingLR")
+    config = replace(study.recipe(), lr_schedule="CosineAnnealingLR")
     progress = train(
         network,
         Split(padded, data.train.y),

@@ -22,7 +22,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.html_report.page import page
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.networks.architectures import layered, looped
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.checkpoint import save
 from neuro_eqprop.runs.energy import estimate_energy
@@ -45,7 +45,7 @@ def make_run(path: Path, network: Network, study: Study) -> Run:
     """A run as if it had been trained."""
     path.mkdir()
     (path / "study.toml").write_text(write(study))
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     save(path / "model.safetensors", Model(network, params, 2))
     return open_run(path)
 

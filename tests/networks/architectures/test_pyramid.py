@@ -1,4 +1,4 @@
-"""The convolutional pyramid, and networks that normalise their input."""
+"""The convolutional pyramid, and networks that normalize their input."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 import neuro_eqprop as ne
 from neuro_eqprop.data import Dataset, Split, one_hot
 from neuro_eqprop.data.statistics import channel_statistics
-from neuro_eqprop.networks.initialize import initialise
-from neuro_eqprop.networks.operators import Normalised
+from neuro_eqprop.networks.initialize import initialize
+from neuro_eqprop.networks.operators import Normalized
 from neuro_eqprop.networks.operators.serialize import from_json, to_json
 from neuro_eqprop.training.gradients.exact import finite_difference, implicit
 from neuro_eqprop.training.study import make_study
@@ -59,7 +59,7 @@ def test_what_does_not_fit_is_refused(settings: dict[str, object], side: int, me
 def test_the_gradient_is_the_true_one() -> None:
     data = pictures(4, 4)
     network = make_study(model="pyramid", hidden=(2, 3), feedback=0.3).network(data)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     target = one_hot(data.train.y, 2)
     exact = implicit(network, params, data.train.x, target)
     few = finite_difference(network, params, data.train.x, target=target, epsilon=1e-5)
@@ -87,11 +87,11 @@ def test_means_and_deviations_are_those_of_the_training_samples() -> None:
     assert channel_statistics(constant)[1][0] == 1.0
 
 
-def test_a_normalised_network_takes_raw_samples() -> None:
+def test_a_normalized_network_takes_raw_samples() -> None:
     data = pictures(4, 10)
     plain = make_study(model="layered", hidden=(5,)).network(data)
-    network = make_study(model="layered", hidden=(5,), normalise=True).network(data)
-    params = initialise(plain, np.random.default_rng(0))
+    network = make_study(model="layered", hidden=(5,), normalize=True).network(data)
+    params = initialize(plain, np.random.default_rng(0))
     mean, deviation = channel_statistics(data)
     images = data.train.x.reshape(10, 3, 16)
     scaled = (images - np.reshape(mean, (3, 1))) / np.reshape(deviation, (3, 1))
@@ -99,12 +99,12 @@ def test_a_normalised_network_takes_raw_samples() -> None:
     given = ne.Model(network, params).equilibrium(data.train.x).drive
     np.testing.assert_allclose(given, wanted, rtol=1e-9)
     operator = network.connections[0].operator
-    assert isinstance(operator, Normalised)
+    assert isinstance(operator, Normalized)
     assert operator.mean[:17] == (*[mean[0]] * 16, mean[1])
     assert from_json(to_json(operator)) == operator
 
 
-def test_normalised_models_are_saved_and_opened(tmp_path: Path) -> None:
+def test_normalized_models_are_saved_and_opened(tmp_path: Path) -> None:
     data = pictures(4, 12)
     model = ne.train("pyramid", data, hidden=(2,), epochs=1, out=tmp_path / "run")
     again = ne.open_run(tmp_path / "run").model

@@ -12,7 +12,7 @@ import neuro_eqprop as ne
 from neuro_eqprop.data import DataError, Dataset, one_hot
 from neuro_eqprop.dynamics.energy import energy
 from neuro_eqprop.dynamics.inference import infer
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.operators import Embedding, Operator, TokenMean, TokenSum
 from neuro_eqprop.networks.operators.serialize import from_json, to_json
 from neuro_eqprop.networks.ops.numpy import NumpyOps
@@ -88,7 +88,7 @@ def test_more_padding_changes_nothing(settings: dict[str, object]) -> None:
     for tokens in (5, 9):
         data = sentences(tokens)
         network = make_study(**settings).network(data)
-        params = initialise(short, np.random.default_rng(0))
+        params = initialize(short, np.random.default_rng(0))
         if "memory" in params:  # each position has its own bias: the same for the first five
             params["tokens"] = np.random.default_rng(1).normal(size=(9, 8))[:tokens]
         linear = settings.get("attention") == "linear"
@@ -102,7 +102,7 @@ def test_more_padding_changes_nothing(settings: dict[str, object]) -> None:
 def test_the_gradient_of_the_table_is_the_true_one(settings: dict[str, object]) -> None:
     data = sentences(6)
     network = make_study(**settings).network(data)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     target = one_hot(data.train.y, 2)
     x = data.train.x[:3]
     exact = implicit(network, params, x, target[:3])
@@ -121,7 +121,7 @@ def test_the_gradient_of_the_table_is_the_true_one(settings: dict[str, object]) 
 def test_the_equilibrium_is_a_minimum_of_the_energy(settings: dict[str, object]) -> None:
     data = sentences(6)
     network = make_study(**settings).network(data)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     x = data.train.x
     state = equilibrium(network, params, x)
     lowest, rng = energy(network, params, x, state), np.random.default_rng(3)
@@ -192,8 +192,8 @@ def test_settings_may_say_that_numbers_are_ids() -> None:
             ne.train(
                 "text", Dataset(wrong, np.arange(6) % 2, wrong, np.arange(6) % 2), vocabulary=7
             )
-    with pytest.raises(ValueError, match="cannot be normalised"):
-        make_study(model="text", vocabulary=7, normalise=True).network(plain)
+    with pytest.raises(ValueError, match="cannot be normalized"):
+        make_study(model="text", vocabulary=7, normalize=True).network(plain)
 
 
 @pytest.mark.parametrize("wrong", [-3, 2.5, "9", None])
@@ -213,5 +213,5 @@ def test_ids_and_models_have_to_fit() -> None:
         make_study(model="text", vocabulary=4).network(data)
     with pytest.raises(ValueError, match=r"integers in 0\.\.2"):
         Dataset(np.full((4, 2), 3.0), np.arange(4) % 2, vocabulary=3)
-    with pytest.raises(ValueError, match="cannot be normalised"):
-        make_study(model="text", normalise=True).network(data)
+    with pytest.raises(ValueError, match="cannot be normalized"):
+        make_study(model="text", normalize=True).network(data)

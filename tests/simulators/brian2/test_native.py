@@ -18,7 +18,7 @@ from neuro_eqprop.api.spiking_model import SpikingModel
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.networks import architectures
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH, Activation
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.brian2.continuous import BASE, Brian2Biology
 from neuro_eqprop.simulators.brian2.native import Brian2Network, identifier
@@ -37,7 +37,7 @@ EXTENDED = Path(__file__).parent / "extended_network.py"
 def small(hidden: Activation = HARD_SIGMOID) -> Model:
     network = architectures.layered(6, (5,), 3, hidden_rate=hidden, output_rate=HARD_SIGMOID)
     rng = np.random.default_rng(0)
-    params = initialise(network, rng)
+    params = initialize(network, rng)
     return Model(network, {n: v + 0.3 * rng.standard_normal(v.shape) for n, v in params.items()})
 
 

@@ -11,7 +11,7 @@ import pytest
 from neuro_eqprop.files import subprocess
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.learning.job import (
@@ -59,7 +59,7 @@ def learning_job(
     samples: int = 3,
 ) -> LearningJob:
     network, coding = small(feedback=feedback), Coding(code)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     plastic = make_plastic(network, params, PlasticityConfig(coding, rule, limit, 1e-3, flaws))
     x = np.random.default_rng(1).random((samples, 4))
     stimulus = training_stimulus(network, x, np.eye(2)[np.arange(samples) % 2], coding)

@@ -12,7 +12,7 @@ from neuro_eqprop import learn_on_chip, open_run
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, load_digits
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.runs.learn_on_chip.task import Task, prepare
 from neuro_eqprop.runs.on_chip_config import learning_settings
 from neuro_eqprop.simulators.base import BackendError
@@ -45,7 +45,7 @@ def task_of(code: str, data: Dataset, **more: Any) -> Task:  # noqa: ANN401
 
 
 def start(task: Task) -> Model:
-    params = initialise(task.network, np.random.default_rng(task.study.seed))
+    params = initialize(task.network, np.random.default_rng(task.study.seed))
     for layer in task.network.moving:
         params[layer.name] = params[layer.name] + task.config.bias
     return Model(task.network, params, study=task.study)

@@ -11,7 +11,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.inference import infer
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.simulators.base import BackendError
@@ -34,7 +34,7 @@ NETWORKS = {
 def spiking(
     network: Network, code: Code, *, bits: int | None = None, reset_interval: int | None = None
 ) -> tuple[StockNetwork, dict[str, Array]]:
-    params = initialise(network, np.random.default_rng(3))
+    params = initialize(network, np.random.default_rng(3))
     params["output"] = np.array([0.1, 0.3, 0.2, 0.4])
     lowered = lower(network, params, dt=1e-3, coding=Coding(code), nudged=False)
     feeds = {"hidden": params["input->hidden"]}

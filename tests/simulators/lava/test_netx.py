@@ -14,7 +14,7 @@ import pytest
 from neuro_eqprop.dynamics.inference import infer
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import feed_forward, layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.simulators.base import BackendError
@@ -50,7 +50,7 @@ def test_lava_dl_runs_the_file_and_predicts_what_the_rates_do(
     from lava.proc.io.source import RingBuffer as Source
 
     network, path = NETWORKS[name], tmp_path / "net.net"
-    params = initialise(network, np.random.default_rng(3))
+    params = initialize(network, np.random.default_rng(3))
     params["output"] = np.array([0.1, 0.3, 0.2, 0.4])
     lowered = lower(network, params, dt=1e-3, coding=Coding(GRADED), nudged=False)
     coding = write_netx(stock_plan(lowered, {"hidden": params["input->hidden"]}), path)
@@ -72,7 +72,7 @@ def test_lava_dl_runs_the_file_and_predicts_what_the_rates_do(
 
 
 def written(network: Network, path: Path) -> None:
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     lowered = lower(network, params, dt=1e-3, coding=Coding(GRADED), nudged=False)
     write_netx(stock_plan(lowered, {"hidden": params["input->hidden"]}), path)
 
@@ -89,7 +89,7 @@ def test_the_file_holds_integer_weights_of_every_relu_unit(tmp_path: Path) -> No
 
 
 def test_binary_spikes_are_refused(tmp_path: Path) -> None:
-    params = initialise(RECURRENT, np.random.default_rng(0))
+    params = initialize(RECURRENT, np.random.default_rng(0))
     lowered = lower(RECURRENT, params, dt=1e-3, coding=Coding(RATE), nudged=False)
     plan = stock_plan(lowered, {"hidden": params["input->hidden"]}, reset_interval=8)
     with pytest.raises(BackendError, match="use code 'graded'"):

@@ -15,7 +15,7 @@ import pytest
 
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.nir import read as reading
 from neuro_eqprop.simulators.nir.assume import Assumptions
 from neuro_eqprop.simulators.nir.document import Document, Feed, NirError
@@ -341,7 +341,7 @@ def test_what_has_no_step_here_is_refused_in_spite_of_assumptions(
 
 def test_a_network_in_fixed_point_comes_back(tmp_path: Path) -> None:
     network = layered(3, (4,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     for coding in (Coding(Code.RATE), Coding(Code.GRADED)):
         made = lower(network, params, dt=1e-3, coding=coding, nudged=True)
         small, path = quantise(made, Rounding(8))[0], tmp_path / f"{coding.code.name}.nir"
@@ -353,7 +353,7 @@ def test_a_network_in_fixed_point_comes_back(tmp_path: Path) -> None:
 
 def test_what_the_metadata_cannot_say_is_refused(tmp_path: Path) -> None:
     network = layered(3, (4,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     follows = lower(network, params, dt=1e-3, coding=Coding(Code.PREDICTIVE), nudged=False)
     with pytest.raises(NirError, match="use code rate or graded"):
         to_nir(follows, tmp_path / "follows.nir")

@@ -10,7 +10,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, Synapses, no_progress
 from neuro_eqprop.simulators.registry import learner_names, load_learner
@@ -42,7 +42,7 @@ ONE_SIDED = PhaseLengths(8, 6, 4).schedule(beta=0.5, centered=False)
 def grown(
     code: str, rule: LearningRule, *, limit: float = 2.0, flaws: Nonidealities | None = None
 ) -> tuple[PlasticNetwork, TrainingSamples]:
-    params = initialise(NETWORK, np.random.default_rng(1))
+    params = initialize(NETWORK, np.random.default_rng(1))
     params = {n: v + (0.0 if "->" in n else 0.3) for n, v in params.items()}
     how = PlasticityConfig(CODINGS[code], rule, limit, 1e-3, flaws or Nonidealities())
     stimulus = training_stimulus(NETWORK, X, TARGET, CODINGS[code])

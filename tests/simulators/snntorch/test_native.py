@@ -14,7 +14,7 @@ from neuro_eqprop.data import load_digits
 from neuro_eqprop.dynamics.schedules import free_only, tail
 from neuro_eqprop.networks import architectures
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU
-from neuro_eqprop.networks.initialize import initialise
+from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.simulators.reference.simulator import Reference
@@ -35,7 +35,7 @@ NETWORKS = {
 
 def parameters(network: Network) -> Mapping[str, Array]:
     rng = np.random.default_rng(0)
-    found = initialise(network, rng)
+    found = initialize(network, rng)
     return {name: value + 0.05 * rng.standard_normal(value.shape) for name, value in found.items()}
 
 
@@ -105,7 +105,7 @@ def test_fine_tuning_with_eight_bits_keeps_the_accuracy_and_comes_back_as_a_mode
     torch.manual_seed(0)
     data = load_digits()
     network = layered(64, (32,), 10)
-    params = initialise(network, np.random.default_rng(0))
+    params = initialize(network, np.random.default_rng(0))
     module = SpikingModule(network, params, Coding(Code.GRADED), bits=8, dtype=torch.float32)
     optimizer = torch.optim.Adam(module.parameters(), 0.005)
     x = torch.tensor(data.train.x, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""Linearisation of a nonlinear operator at a state, for the adjoint nudge."""
+"""Linearization of a nonlinear operator at a state, for the adjoint nudge."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Tangent:
 
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
         """Not implemented: use that of the operator."""
-        raise NotImplementedError("a linearised operator has no weight")
+        raise NotImplementedError("a linearized operator has no weight")
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
         """Not implemented."""
-        raise NotImplementedError("a linearised operator only acts backwards")
+        raise NotImplementedError("a linearized operator only acts backwards")
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
@@ -44,8 +44,8 @@ class Tangent:
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """Not implemented."""
-        raise NotImplementedError("a linearised operator has no weight")
+        raise NotImplementedError("a linearized operator has no weight")
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """Not implemented."""
-        raise NotImplementedError("a linearised operator has no weight")
+        raise NotImplementedError("a linearized operator has no weight")

@@ -1,4 +1,4 @@
-"""Networks that standardise their input, so that they take raw samples."""
+"""Networks that standardize their input, so that they take raw samples."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Shape
 from neuro_eqprop.networks.network import Network, Role
-from neuro_eqprop.networks.operators import Normalised
-from neuro_eqprop.networks.operators.normalised import channel_axis
+from neuro_eqprop.networks.operators import Normalized
+from neuro_eqprop.networks.operators.normalized import channel_axis
 
 
-def normalise_input(
+def normalize_input(
     network: Network, shape: Shape, mean: tuple[float, ...], deviation: tuple[float, ...]
 ) -> Network:
     """The network with (x - mean) / deviation in the place of x, channel by channel.
@@ -22,8 +22,8 @@ def normalise_input(
     if network.input.shape != shape:
         mean, deviation = flattened(mean, shape), flattened(deviation, shape)
     connections = tuple(
-        replace(c, operator=Normalised(c.operator, mean, deviation))
-        if network[c.source].role is Role.INPUT and not isinstance(c.operator, Normalised)
+        replace(c, operator=Normalized(c.operator, mean, deviation))
+        if network[c.source].role is Role.INPUT and not isinstance(c.operator, Normalized)
         else c
         for c in network.connections
     )
@@ -38,13 +38,13 @@ def flattened(values: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
     return tuple(float(value) for value in spread.ravel())
 
 
-def without_normalisation(network: Network) -> tuple[Network, Normalised | None]:
-    """The network for normalised samples, and the `Normalised` operator taken from it or None."""
-    found = [c.operator for c in network.connections if isinstance(c.operator, Normalised)]
+def without_normalization(network: Network) -> tuple[Network, Normalized | None]:
+    """The network for normalized samples, and the `Normalized` operator taken from it or None."""
+    found = [c.operator for c in network.connections if isinstance(c.operator, Normalized)]
     if not found:
         return network, None
     connections = tuple(
-        replace(c, operator=c.operator.inner) if isinstance(c.operator, Normalised) else c
+        replace(c, operator=c.operator.inner) if isinstance(c.operator, Normalized) else c
         for c in network.connections
     )
     return replace(network, connections=connections), found[0]

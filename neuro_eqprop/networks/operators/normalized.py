@@ -1,4 +1,4 @@
-"""Standardised inputs: each channel, or each feature, with mean 0 and standard deviation 1."""
+"""Standardized inputs: each channel, or each feature, with mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neuro_eqprop.networks.ops.protocol import Ops, Values
 
 
 @dataclass(frozen=True, slots=True)
-class Normalised:
+class Normalized:
     """y = A(W) z with z[c] = (x[c] - mean[c]) / deviation[c] for each channel c of x.
 
     The channels are the first axis of an image, and the last axis of vectors and of tokens. The
@@ -30,20 +30,20 @@ class Normalised:
     def __post_init__(self) -> None:
         if len(self.mean) != len(self.deviation) or not min(self.deviation, default=0.0) > 0.0:
             raise ValueError(
-                "a normalised input needs one mean and one deviation above 0 per channel"
+                "a normalized input needs one mean and one deviation above 0 per channel"
             )
 
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
         """The shape of the inner operator's W."""
         if source[channel_axis(source)] != len(self.mean):
             raise ValueError(
-                f"{len(self.mean)} means cannot normalise samples of shape {source}, which have "
+                f"{len(self.mean)} means cannot normalize samples of shape {source}, which have "
                 f"{source[channel_axis(source)]} channels"
             )
         return self.inner.weight_shape(source, target)
 
-    def normalise(self, ops: Ops, x: Values) -> Values:
-        """z, the standardised samples."""
+    def normalize(self, ops: Ops, x: Values) -> Values:
+        """z, the standardized samples."""
         wide = (-1, *[1] * (x.ndim - 2)) if channel_axis(tuple(x.shape[1:])) == 0 else (-1,)
         mean, deviation = (
             ops.from_numpy(np.reshape(each, wide)) for each in (self.mean, self.deviation)
@@ -52,17 +52,17 @@ class Normalised:
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
         """onto + A(W) z."""
-        return self.inner.forward(ops, weight, self.normalise(ops, x), onto)
+        return self.inner.forward(ops, weight, self.normalize(ops, x), onto)
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
     ) -> Values:
         """Undefined: the map is affine, and its source is the input."""
-        raise ValueError("a normalised input gets no feedback and has no transpose")
+        raise ValueError("a normalized input gets no feedback and has no transpose")
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The gradient of the inner operator at z."""
-        return self.inner.weight_gradient(ops, weight, post, self.normalise(ops, pre))
+        return self.inner.weight_gradient(ops, weight, post, self.normalize(ops, pre))
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """The spectral norms of the inner operator."""
