@@ -13,7 +13,7 @@ import numpy.typing as npt
 from neuro_eqprop.common.arrays import Array, Ints, Named, check_options, type_name
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data import Dataset, Split, load_data
-from neuro_eqprop.data.dataset import check_ids
+from neuro_eqprop.data.split import check_ids
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.operators import Embedding
 from neuro_eqprop.training.history import History

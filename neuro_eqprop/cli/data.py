@@ -39,14 +39,15 @@ def run(args: Namespace) -> Json:
     """List, download or check."""
     from neuro_eqprop.cli.progress import stages
     from neuro_eqprop.data.manage import check_data, download_data, list_data
+    from neuro_eqprop.files.codec import to_json
 
     if args.verb == "list":
-        return {"datasets": [each.to_json() for each in list_data()]}
+        return {"datasets": to_json(list_data())}
     if args.verb == "check":
-        return check_data(args.name).to_json()
+        return to_json(check_data(args.name))
     with stages() as advance:
         bar = partial(advance, f"downloading {args.name}")
-        return download_data(args.name, args.to, progress=bar).to_json()
+        return to_json(download_data(args.name, args.to, progress=bar))
 
 
 def shape(numbers: list[int]) -> str:

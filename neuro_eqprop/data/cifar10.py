@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
-from neuro_eqprop.data.paths import find_any, not_here
+from neuro_eqprop.data.paths import folder_of
+from neuro_eqprop.data.split import DataError, Split
 from neuro_eqprop.files.read import BoundedReader, file_size, read_bytes
 
 NAME, ARCHIVE = "cifar10", "cifar-10-binary.tar.gz"
@@ -52,9 +53,7 @@ def load_cifar10() -> Dataset:
     Dataset
         Pixels (samples, 3072) in 0..1, stored as bytes (180 MB); shape (3, 32, 32), 10 classes.
     """
-    folder = find_any(NAME, FILES)
-    if folder is None:
-        raise not_here(NAME, f"binary version ({ARCHIVE}, packed or not)")
+    folder = folder_of(NAME, FILES, f"binary version ({ARCHIVE}, packed or not)")
     archive = folder / ARCHIVE
     raw = from_archive(archive) if archive.is_file() else from_folder(folder)
     train, test = (
@@ -69,8 +68,8 @@ def copy_note(test: bytes) -> str:
     found = hashlib.sha256(test).hexdigest()
     if found == ORIGINAL or len(test) < LARGEST:
         return ""
-    known = [what for what, files in COPIES.items() if files[TEST[0]] == found]
-    return known[0] if known else "not the original files: the test records have another checksum"
+    other = "not the original files: the test records have another checksum"
+    return CIFAR10.copy_with(TEST[0], found) or other
 
 
 def from_archive(path: Path) -> dict[str, bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
@@ -10,98 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.common.arrays import Array, Ints, Named, Shape
+from neuro_eqprop.common.arrays import Named, Shape
 from neuro_eqprop.common.html import html_table
-
-LARGEST_BYTE = 255.0
-"""Byte value that corresponds to 1.0."""
-
-
-class DataError(ValueError):
-    """A data set is missing or invalid; the message says how to fix it."""
-
-
-@dataclass(frozen=True, slots=True, repr=False, init=False, eq=False)
-class Split:
-    """Labelled samples.
-
-    Parameters
-    ----------
-    x : array (samples, features)
-        Samples. Bytes are stored as bytes, an eighth of the memory of floats, and divided by 255
-        when `x` is read.
-    y : array of int (samples,)
-        Class numbers.
-
-    Attributes
-    ----------
-    x : array of float (samples, features)
-        Samples. For bytes, each access makes a new array: use `split.take(rows).x` for a few rows.
-    y : array of int (samples,)
-        Class numbers.
-    stored : array (samples, features)
-        Samples as stored: floats or bytes.
-
-    Examples
-    --------
-    >>> import neuro_eqprop as ne
-    >>> ne.load_data("digits").test.take(slice(5))
-    Split(5 samples of 64 features)
-    """
-
-    stored: npt.NDArray[Any]
-    y: Ints
-
-    def __init__(self, x: npt.NDArray[Any], y: Ints) -> None:
-        object.__setattr__(self, "stored", x)
-        object.__setattr__(self, "y", y)
-
-    @property
-    def x(self) -> Array:
-        """Samples as floats (samples, features)."""
-        return self.stored / LARGEST_BYTE if self.in_bytes else self.stored
-
-    @property
-    def in_bytes(self) -> bool:
-        """Whether the samples are stored as bytes."""
-        return self.stored.dtype == np.uint8
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __repr__(self) -> str:
-        return f"Split({len(self)} samples of {self.stored.shape[-1]} features)"
-
-    def take(self, rows: Ints | slice) -> Split:
-        """Return the split with these rows.
-
-        Parameters
-        ----------
-        rows : array of int or slice
-            Indices of samples.
-
-        Returns
-        -------
-        Split
-            The selected samples.
-        """
-        return Split(self.stored[rows], self.y[rows])
-
-    def parts(self, at_once: int = 1000) -> Iterator[Split]:
-        """Iterate over parts of at most `at_once` samples, to limit memory.
-
-        Parameters
-        ----------
-        at_once : int
-            Samples of a part.
-
-        Yields
-        ------
-        Split
-            The next samples.
-        """
-        for start in range(0, len(self), at_once):
-            yield self.take(slice(start, start + at_once))
+from neuro_eqprop.data.from_arrays import split_arrays
+from neuro_eqprop.data.split import DataError, Split, check, check_ids
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -167,10 +78,8 @@ class Dataset:
         name: str = "arrays",
         vocabulary: int = 0,
     ) -> None:
-        from neuro_eqprop.data.from_arrays import split_arrays
-
-        train, test = (x_train, y_train), (x_test, y_test)
-        self._fill(name, *split_arrays(train, test, name), vocabulary=vocabulary)
+        made = split_arrays((x_train, y_train), (x_test, y_test), name)
+        self._fill(name=name, validation=None, vocabulary=vocabulary, **made._asdict())
 
     @classmethod
     def from_splits(
@@ -208,38 +117,38 @@ class Dataset:
             The checked data set.
         """
         made = cls.__new__(cls)
-        made._fill(name, train, test, classes, shape, note, validation, vocabulary)
+        made._fill(
+            name=name,
+            train=train,
+            test=test,
+            classes=classes,
+            shape=shape,
+            validation=validation,
+            note=note,
+            vocabulary=vocabulary,
+        )
         return made
 
-    def _fill(
-        self,
-        name: str,
-        train: Split,
-        test: Split,
-        classes: int,
-        shape: Shape,
-        note: str,
-        validation: Split | None = None,
-        vocabulary: int = 0,
-    ) -> None:
-        shape = tuple(int(n) for n in shape) or (int(train.stored.shape[-1]),)
-        if not isinstance(vocabulary, int | np.integer) or vocabulary < 0:
+    def _fill(self, **values: Any) -> None:  # noqa: ANN401
+        """Set the attributes, and check that they fit each other."""
+        for field in fields(self):
+            object.__setattr__(self, field.name, values[field.name])
+        shape = tuple(int(n) for n in self.shape) or (int(self.train.stored.shape[-1]),)
+        object.__setattr__(self, "shape", shape)
+        if not isinstance(self.vocabulary, int | np.integer) or self.vocabulary < 0:
             raise DataError(
-                f"vocabulary of {name!r} is {vocabulary!r}; it is the number of token ids, or 0 if "
-                f"samples are numbers"
+                f"vocabulary of {self.name!r} is {self.vocabulary!r}; it is the number of token "
+                f"ids, or 0 if samples are numbers"
             )
-        values = (name, train, test, classes, shape, validation, note, vocabulary)
-        for field, value in zip(fields(self), values, strict=True):
-            object.__setattr__(self, field.name, value)
         for part, split in self.parts.items():
-            check(split, f"{part} samples of {name!r}", classes)
-            if vocabulary:
-                check_ids(split, f"{part} samples of {name!r}", vocabulary)
+            check(split, f"{part} samples of {self.name!r}", self.classes)
+            if self.vocabulary:
+                check_ids(split, f"{part} samples of {self.name!r}", self.vocabulary)
             if split.stored.shape[1] != self.features:
-                raise DataError(f"{name!r}: train and {part} samples differ in size")
+                raise DataError(f"{self.name!r}: train and {part} samples differ in size")
         if prod(shape) != self.features:
             raise DataError(
-                f"{name!r}: a sample of shape {shape} has {prod(shape)} numbers, "
+                f"{self.name!r}: a sample of shape {shape} has {prod(shape)} numbers, "
                 f"but there are {self.features}"
             )
 
@@ -265,39 +174,3 @@ class Dataset:
     def features(self) -> int:
         """Number of features of a sample."""
         return int(self.train.stored.shape[1])
-
-
-def check(split: Split, where: str, classes: int) -> None:
-    """Raise DataError unless samples match their labels, are finite, and labels are in range."""
-    x = split.stored
-    if not len(x) and not len(split.y):
-        raise DataError(f"{where}: there are no samples; at least one is needed")
-    if x.ndim != 2 or split.y.shape != (len(x),):
-        raise DataError(f"{where}: x {x.shape} and y {split.y.shape} do not match")
-    if not split.in_bytes and not np.isfinite(x).all():
-        rows = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        raise DataError(f"{where}: sample {rows[0]} holds values that are not finite")
-    if split.y.min() < 0 or split.y.max() >= classes:
-        raise DataError(f"{where}: labels are outside 0..{classes - 1}")
-
-
-def check_ids(split: Split, where: str, vocabulary: int) -> None:
-    """Raise DataError unless all samples are rows of token ids."""
-    x = split.x
-    if ((x != np.round(x)) | (x < 0) | (x >= vocabulary)).any():
-        raise DataError(
-            f"{where}: token ids are integers in 0..{vocabulary - 1}, 0 for padding, as vocabulary "
-            f"is {vocabulary}"
-        )
-
-
-def one_hot(y: Ints, classes: int) -> Array:
-    """Return one-hot targets (samples, classes)."""
-    return np.asarray(np.eye(classes)[y])
-
-
-def batches(split: Split, size: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """Yield the indices of each batch, in random order; the last batch may be smaller."""
-    order = rng.permutation(len(split))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]

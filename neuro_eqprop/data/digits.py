@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.data.dataset import Dataset, Split
+from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import EMBEDDED, DatasetInfo
+from neuro_eqprop.data.split import Split
 
 SPLIT = Path(__file__).with_name("digits_split.txt")
 """The samples in the order of train_test_split(test_size=360, stratify=y, random_state=0)."""

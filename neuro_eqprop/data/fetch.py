@@ -3,59 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from typing import IO
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
-from neuro_eqprop.data import FOLDER, DataError
 from neuro_eqprop.data.manifest import DatasetFile, Manifest, safe
-from neuro_eqprop.data.verify import SAME, UNKNOWN, matches
+from neuro_eqprop.data.paths import FOLDER
+from neuro_eqprop.data.split import DataError
+from neuro_eqprop.data.verify import SAME, UNKNOWN, VerifiedFile, matches
 from neuro_eqprop.files.write import atomic
 
 CHUNK = 1 << 16
 TIMEOUT = 30.0
 """Seconds without data after which a mirror counts as failed."""
 
-Progress = Callable[[str, int, int], None]
-"""Called with the file's name, the bytes received since the last call, and its size."""
+OnBytes = Callable[[int], None]
+"""Called with the bytes received since the last call."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedFile:
-    """A file of a data set after `fetch`; no address if it was there already."""
-
-    path: str
-    address: str | None
-    state: str
-
-
-def fetch(manifest: Manifest, folder: Path, progress: Progress) -> list[FetchedFile]:
+def fetch(manifest: Manifest, folder: Path, on_bytes: OnBytes) -> list[VerifiedFile]:
     """Download every file of a manifest into a folder; files with the right checksum are kept."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot create {folder} ({error}); choose another folder") from error
     try:
-        return [fetch_file(manifest, file, folder, progress) for file in manifest.files]
+        return [fetch_file(manifest, file, folder, on_bytes) for file in manifest.files]
     finally:
         if not any(folder.iterdir()):
             folder.rmdir()
 
 
 def fetch_file(
-    manifest: Manifest, file: DatasetFile, folder: Path, progress: Progress
-) -> FetchedFile:
+    manifest: Manifest, file: DatasetFile, folder: Path, on_bytes: OnBytes
+) -> VerifiedFile:
     """Download one file from the first mirror that serves it with the right checksum."""
     path = folder / file.name
     if path.is_file() and matches(path, file):
-        return FetchedFile(str(path), None, SAME)
+        return VerifiedFile(str(path), SAME)
     failures = []
     for mirror in manifest.mirrors:
         address = mirror + file.name
         try:
-            return FetchedFile(str(path), address, download(address, file, path, progress))
+            verdict = download(address, file, path, on_bytes)
+            return VerifiedFile(str(path), verdict, address)
         except (OSError, HTTPException, DataError) as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
             failures.append(f"{address}: {reason}")
@@ -66,7 +58,7 @@ def fetch_file(
     )
 
 
-def download(address: str, file: DatasetFile, path: Path, progress: Progress) -> str:
+def download(address: str, file: DatasetFile, path: Path, on_bytes: OnBytes) -> str:
     """Download to a temporary name, compare the checksum, rename; the result of the checksum."""
     same: bool | None = None
 
@@ -77,7 +69,7 @@ def download(address: str, file: DatasetFile, path: Path, progress: Progress) ->
             raise DataError("the download has another SHA-256 than the manifest states")
 
     with atomic(path, size=file.bytes, verify=verify) as temporary, temporary.open("xb") as out:
-        copy(address, file, out.write, progress)
+        copy(address, file, out.write, on_bytes)
     return SAME if same else UNKNOWN
 
 
@@ -98,9 +90,7 @@ def https_only() -> OpenerDirector:
     return build_opener(SafeRedirects)
 
 
-def copy(
-    address: str, file: DatasetFile, write: Callable[[bytes], int], progress: Progress
-) -> None:
+def copy(address: str, file: DatasetFile, write: Callable[[bytes], int], on_bytes: OnBytes) -> None:
     """Copy the bytes at an address; a response much larger than the file is an error.
 
     Only https is used, also after a redirect.
@@ -118,6 +108,6 @@ def copy(
             if received > most:
                 raise DataError(f"received more than {most} bytes; the file has {file.bytes}")
             write(chunk)
-            progress(file.name, len(chunk), file.bytes)
+            on_bytes(len(chunk))
     if promised is not None and received != int(promised):
         raise DataError(f"received {received} of {promised} bytes")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints, Shape
-from neuro_eqprop.data.dataset import DataError, Split
-from neuro_eqprop.data.holdout import stratified
+from neuro_eqprop.data.split import DataError, Split, stratified
 
 TEST_PART, SEED = 0.2, 0
 """Fraction and seed of the test split of a file without test samples."""
@@ -26,8 +25,18 @@ Given = tuple[npt.ArrayLike | None, npt.ArrayLike | None]
 """Samples and labels."""
 
 
-def split_arrays(train: Given, test: Given, name: str) -> tuple[Split, Split, int, Shape, str]:
-    """Return training split, test split, number of classes, shape of a sample, and a note.
+class ArraySplits(NamedTuple):
+    """What `split_arrays` makes of arrays; the names are those of `Dataset`."""
+
+    train: Split
+    test: Split
+    classes: int
+    shape: Shape
+    note: str
+
+
+def split_arrays(train: Given, test: Given, name: str) -> ArraySplits:
+    """Return the splits of arrays, with the shape of a sample and a note on labels and scale.
 
     Without test arrays, a seeded, stratified fifth of the training samples is the test split.
     """
@@ -43,7 +52,7 @@ def split_arrays(train: Given, test: Given, name: str) -> tuple[Split, Split, in
     shape, samples = given_x.shape[1:], Split(x, renumber(y, known, f"y of {name!r}"))
     note = note_on(known, x)
     if test[0] is None or test[1] is None:
-        return *divide(samples, name), len(known), shape, note
+        return ArraySplits(*divide(samples, name), len(known), shape, note)
     test_x, there = np.asarray(test[0]), labels(np.asarray(test[1]), f"y_test of {name!r}")
     if there.dtype.kind != y.dtype.kind:
         raise DataError(f"{name!r}: y holds {y.dtype} but y_test {there.dtype}")
@@ -53,13 +62,8 @@ def split_arrays(train: Given, test: Given, name: str) -> tuple[Split, Split, in
             f"need the same axes in the same order"
         )
     rows = numbers(test_x, f"x_test of {name!r}")
-    return (
-        samples,
-        Split(rows, renumber(there, known, f"y_test of {name!r}")),
-        len(known),
-        shape,
-        note,
-    )
+    tested = Split(rows, renumber(there, known, f"y_test of {name!r}"))
+    return ArraySplits(samples, tested, len(known), shape, note)
 
 
 def numbers(x: npt.NDArray[Any], where: str) -> Array:

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Bits, Ints
-from neuro_eqprop.data.dataset import DataError, Dataset
-
-
-def stratified(y: Ints, part: float, rng: np.random.Generator) -> Bits:
-    """Return a mask (samples,) of held-out samples, the fraction `part` of each class.
-
-    At least one sample of a class is held out and at least one is kept; the only sample of a class
-    is kept.
-    """
-    aside = np.zeros(len(y), dtype=np.bool_)
-    for label in np.unique(y):
-        rows = rng.permutation(np.flatnonzero(y == label))
-        count = min(max(round(part * len(rows)), 1), len(rows) - 1)
-        aside[rows[:count]] = True
-    return aside
+from neuro_eqprop.data.dataset import Dataset
+from neuro_eqprop.data.split import DataError, stratified
 
 
 def hold_out(dataset: Dataset, part: float, seed: int) -> Dataset:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
-from neuro_eqprop.data.paths import find_any, not_here
+from neuro_eqprop.data.paths import folder_of
+from neuro_eqprop.data.split import DataError, Split
 from neuro_eqprop.files.read import MAX_GZIP_RATIO, file_size
 
 IDX = {"mnist": 10, "fashion-mnist": 10, "kmnist": 10}
@@ -69,14 +70,6 @@ def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     return body.reshape(shape)
 
 
-def place_of(name: str) -> Path:
-    """Return the folder of a data set of IDX files; raise DataError if there is none."""
-    folder = find_any(name, IMAGES)
-    if folder is None:
-        raise not_here(name, "IDX files")
-    return folder
-
-
 def one_file(folder: Path, stem: str) -> Path:
     """Return the file of a data set whose name starts with `stem`, gzipped or not."""
     found = sorted(folder.glob(f"{stem}*ubyte")) + sorted(folder.glob(f"{stem}*ubyte.gz"))
@@ -98,7 +91,7 @@ def load_idx(name: str) -> Dataset:
     Dataset
         Pixels (samples, height * width) in 0..1; shape (1, height, width).
     """
-    folder = place_of(name)
+    folder = folder_of(name, IMAGES, "IDX files")
 
     def split(part: str) -> tuple[Split, tuple[int, ...]]:
         images, labels = (read_idx(one_file(folder, f"{part}-{w}")) for w in ("images", "labels"))

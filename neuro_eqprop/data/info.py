@@ -47,3 +47,7 @@ class DatasetInfo:
     extra: str = ""
     origin: str = GENERATED
     copies: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def copy_with(self, file: str, sha256: str) -> str:
+        """Return which known copy has a file with this name and checksum; empty if none."""
+        return next((what for what, files in self.copies.items() if files.get(file) == sha256), "")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from neuro_eqprop.common.arrays import Shape
-from neuro_eqprop.data import DATASETS, DataError, load_data, missing
-from neuro_eqprop.data.fetch import FetchedFile, fetch
+from neuro_eqprop.data.fetch import fetch
 from neuro_eqprop.data.manifest import load_manifest
 from neuro_eqprop.data.paths import home
-from neuro_eqprop.data.registry import copy_of, place
-from neuro_eqprop.data.verify import SAME, UNKNOWN, verify
+from neuro_eqprop.data.registry import DATASETS, load_data, missing, place
+from neuro_eqprop.data.split import DataError
+from neuro_eqprop.data.verify import SAME, UNKNOWN, VerifiedFile, copy_of, verify
 
 DownloadCallback = Callable[[int, int], None]
 """Called with the bytes that were received so far, and those of the data set."""
@@ -33,10 +32,6 @@ class DatasetStatus:
     missing: str | None
     """How to get it; None if it is here."""
     note: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as plain JSON values."""
-        return asdict(self) | {"shape": list(self.shape)}
 
 
 def list_data() -> list[DatasetStatus]:
@@ -76,12 +71,7 @@ class Download:
 
     name: str
     folder: str
-    files: list[FetchedFile]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields of `data get --json`."""
-        files = [{"path": f.path, "address": f.address, "verdict": f.state} for f in self.files]
-        return {"name": self.name, "folder": self.folder, "files": files}
+    files: list[VerifiedFile]
 
 
 def download_data(
@@ -122,7 +112,7 @@ def download_data(
     folder, listed = Path(to or home()) / name, load_manifest(name)
     done, total = 0, sum(file.bytes for file in listed.files)
 
-    def report(file: str, more: int, size: int) -> None:
+    def report(more: int) -> None:
         nonlocal done
         done += more
         if progress is not None:
@@ -145,10 +135,6 @@ class DatasetCheck:
     files_as_in_manifest: list[str]
     files_without_checksum: list[str]
     files_of_a_copy: list[str]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields of `data check --json`."""
-        return asdict(self) | {"shape": list(self.shape)}
 
 
 def check_data(name: str | Path) -> DatasetCheck:
@@ -176,16 +162,16 @@ def check_data(name: str | Path) -> DatasetCheck:
     >>> found.train, found.test, found.features
     (1437, 360, 64)
     """
-    files, found = verify(str(name)), load_data(name)
+    files, data = verify(str(name)), load_data(name)
     return DatasetCheck(
-        found.name,
-        len(found.train),
-        len(found.test),
-        found.features,
-        found.shape,
-        found.classes,
-        found.note,
-        [each.path for each in files if each.state == SAME],
-        [each.path for each in files if each.state == UNKNOWN],
-        [each.path for each in files if each.state not in (SAME, UNKNOWN)],
+        data.name,
+        len(data.train),
+        len(data.test),
+        data.features,
+        data.shape,
+        data.classes,
+        data.note,
+        [file.path for file in files if file.verdict == SAME],
+        [file.path for file in files if file.verdict == UNKNOWN],
+        [file.path for file in files if file.verdict not in (SAME, UNKNOWN)],
     )

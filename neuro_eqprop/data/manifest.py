@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from neuro_eqprop.data import DataError
+from neuro_eqprop.data.split import DataError
+from neuro_eqprop.files.codec import Format, Text, with_names
 from neuro_eqprop.files.package_data import data_folder
-from neuro_eqprop.files.toml import build, read_toml
+from neuro_eqprop.files.read import read_toml
 
-SCHEMA = "neuro_eqprop.dataset/2"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HASH = re.compile(r"[0-9a-f]{64}")
 MAX_BYTES = 2**31
@@ -43,10 +43,10 @@ class DatasetFile:
 class Manifest:
     """A data set that consists of files."""
 
-    name: str
-    what: str
-    licence: str
-    checksums: str
+    name: Text
+    what: Text
+    licence: Text
+    checksums: Text
     """Origin of the hashes."""
     mirrors: tuple[str, ...]
     """Base addresses; appending the name of a file gives its address."""
@@ -60,6 +60,9 @@ class Manifest:
             )
 
 
+FORMAT = Format(Manifest, "neuro_eqprop.dataset/2", error=DataError)
+
+
 def safe(address: str) -> bool:
     """Whether downloads from an address cannot be tampered with: https, or this computer."""
     return bool(re.match(r"(https://|http://(127\.0\.0\.1|localhost|\[::1\])[:/])\S*$", address))
@@ -71,9 +74,6 @@ def load_manifest(name: str) -> Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest in a TOML file."""
-    top = read_toml(path, DataError)
-    top.check_schema(SCHEMA)
-    listed = top.table("files")
-    files = tuple(build(DatasetFile, listed.table(name), name=name) for name in listed.content)
-    return build(Manifest, top, ignore=("schema",), files=files)
+    """The manifest in a TOML file, which has a table for each file."""
+    content = read_toml(path, DataError)
+    return FORMAT.decode(content | {"files": with_names(content.get("files"))}, path)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.data.dataset import DataError, Dataset
+from neuro_eqprop.data.dataset import Dataset
+from neuro_eqprop.data.split import DataError
 from neuro_eqprop.files import arrays as files
 from neuro_eqprop.files.arrays import Arrays
 from neuro_eqprop.files.write import atomic

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from neuro_eqprop.data.dataset import DataError
+from neuro_eqprop.data.split import DataError
 
 FOLDER = "NEURO_EQPROP_DATA"
 """Environment variable for a folder with a subfolder per data set."""
@@ -42,10 +42,16 @@ def find_any(name: str, patterns: Sequence[str]) -> Path | None:
     return None
 
 
-def not_here(name: str, what: str) -> DataError:
-    """Return the error for a data set whose files are missing."""
+def folder_of(name: str, patterns: Sequence[str], what: str) -> Path:
+    """Return the folder of a data set; raise DataError if there is none with a file that matches.
+
+    `what` names the files in the error.
+    """
+    folder = find_any(name, patterns)
+    if folder is not None:
+        return folder
     places = ", ".join(str(place) for place in folders(name))
-    return DataError(
+    raise DataError(
         f"data set {name!r} is not here (searched {places}); `neuro-eqprop data get {name}` "
         f"fetches it, or put its {what} into a folder {name}/ and name the folder above it in "
         f"{FOLDER}"

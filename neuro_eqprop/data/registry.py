@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from neuro_eqprop.common.arrays import closest_first, type_name
 from neuro_eqprop.common.plugins import Registry
-from neuro_eqprop.data.dataset import DataError, Dataset
+from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.npz import is_npz, load_npz
 from neuro_eqprop.data.paths import find_any
+from neuro_eqprop.data.split import DataError
 
 HERE = "neuro_eqprop.data"
 DATASETS = Registry(
@@ -81,17 +81,6 @@ def place(entry: DatasetInfo) -> str:
     if entry.package and find_spec(entry.package) is None:
         return ABSENT
     return str(find(entry.name) or ABSENT) if entry.files else entry.origin
-
-
-def copy_of(entry: DatasetInfo) -> str:
-    """Return which known copy of the original the files are; empty if none."""
-    folder = find_any(entry.name, entry.files) if entry.copies else None
-    for what, files in entry.copies.items():
-        name, sha256 = next(iter(files.items()))  # one file identifies a copy
-        for path in sorted(folder.rglob(name)) if folder else ():
-            if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
-                return what
-    return ""
 
 
 def missing(entry: DatasetInfo) -> str | None:

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
-from neuro_eqprop.data.paths import find_any, not_here
+from neuro_eqprop.data.paths import folder_of
+from neuro_eqprop.data.split import DataError, Split
 from neuro_eqprop.files.read import file_size, read_bytes
 
 NAME, ARCHIVE = "sst2", "SST-2.zip"
@@ -67,9 +68,7 @@ def load_sst2(*, tokens: int = TOKENS, words: int = WORDS) -> Dataset:
 
 def raw() -> tuple[bytes, bytes]:
     """Read the files of the training and the development sentences."""
-    folder = find_any(NAME, FILES)
-    if folder is None:
-        raise not_here(NAME, f"GLUE files ({ARCHIVE}, or {' and '.join(PARTS)})")
+    folder = folder_of(NAME, FILES, f"GLUE files ({ARCHIVE}, or {' and '.join(PARTS)})")
     archive, inner = folder / ARCHIVE, folder / "SST-2"
     try:
         if archive.is_file() and file_size(archive, DataError, empty=False):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Shape
-from neuro_eqprop.data.dataset import DataError, Dataset
+from neuro_eqprop.data.dataset import Dataset
+from neuro_eqprop.data.split import DataError
 
 
 def channel_statistics(

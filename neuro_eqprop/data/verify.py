@@ -8,8 +8,11 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuro_eqprop.data import DATASETS, IDX, DataError, find, one_file
+from neuro_eqprop.data.idx import IDX, one_file
+from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.manifest import MAX_BYTES, DatasetFile, load_manifest
+from neuro_eqprop.data.registry import DATASETS, find
+from neuro_eqprop.data.split import DataError
 from neuro_eqprop.files.read import BoundedReader
 
 SAME, UNKNOWN = "as in the manifest", "no checksum known"
@@ -20,11 +23,13 @@ PACKED = (".gz", ".zip")
 class VerifiedFile:
     """A file of a data set, and the result of its checksum.
 
-    `state` is `SAME`, `UNKNOWN`, or the name of the known copy that the file belongs to.
+    `verdict` is `SAME`, `UNKNOWN`, or the name of the known copy that the file belongs to.
     """
 
     path: str
-    state: str
+    verdict: str
+    address: str | None = None
+    """Where it was downloaded from; None if it was here already."""
 
 
 def digest(path: Path, *, unpack: bool = False) -> str:
@@ -70,11 +75,15 @@ def local_files(name: str, folder: Path, file: DatasetFile) -> list[Path]:
     return inside
 
 
-def known_copy(name: str, path: Path) -> str | None:
-    """The known copy of a data set that a file belongs to, see `DatasetInfo.copies`."""
-    copies = {what: files.get(path.name) for what, files in DATASETS[name].copies.items()}
-    found = digest(path) if any(copies.values()) else ""
-    return next((what for what, sha256 in copies.items() if found and sha256 == found), None)
+def copy_of(entry: DatasetInfo) -> str:
+    """Return which known copy of the original the files are; empty if none."""
+    folder = find(entry.name) if entry.copies else None
+    for files in entry.copies.values():
+        name = next(iter(files))  # one file identifies a copy
+        for path in sorted(folder.rglob(name)) if folder else ():
+            if what := entry.copy_with(name, digest(path)):
+                return what
+    return ""
 
 
 def verify(name: str) -> list[VerifiedFile]:
@@ -86,21 +95,21 @@ def verify(name: str) -> list[VerifiedFile]:
         A file is missing or has another checksum; the message names it.
 
     """
-    folder = find(name) if name in DATASETS and DATASETS[name].files else None
-    if folder is None:
+    entry = DATASETS.get(name)
+    folder = find(name) if entry is not None and entry.files else None
+    if entry is None or folder is None:
         return []
     verified = []
     for file in load_manifest(name).files:
         for path in local_files(name, folder, file):
             same = matches(path, file)
-            copy = None if same is not False else known_copy(name, path)
-            if copy is not None:
-                verified.append(VerifiedFile(str(path), copy))
-                continue
+            verdict = SAME if same else UNKNOWN
             if same is False:
+                verdict = entry.copy_with(path.name, digest(path)) if entry.copies else ""
+            if not verdict:
                 raise DataError(
                     f"{path} is not the {file.name} of {name!r}: its SHA-256 differs; "
                     f"download it again with `neuro-eqprop data get {name}`"
                 )
-            verified.append(VerifiedFile(str(path), SAME if same else UNKNOWN))
+            verified.append(VerifiedFile(str(path), verdict))
     return verified

@@ -129,6 +129,13 @@ class Format(Generic[T]):
         return Path(path)
 
 
+def with_names(tables: Json) -> Json:
+    """Tables by name as a list of tables that hold their `name`; anything else as it is."""
+    if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
+        return tables
+    return [{**table, "name": name} for name, table in tables.items()]
+
+
 def to_json(record: Any) -> Any:  # noqa: ANN401
     """A record as JSON values: objects, lists, enumerations by value."""
     return msgspec.to_builtins(record, str_keys=True, enc_hook=plain)

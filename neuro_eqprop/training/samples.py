@@ -9,7 +9,7 @@ import torch
 
 from neuro_eqprop.common.arrays import Ints
 from neuro_eqprop.data import Split
-from neuro_eqprop.data.dataset import LARGEST_BYTE
+from neuro_eqprop.data.split import LARGEST_BYTE
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from neuro_eqprop.common.arrays import Shape, UnknownNameError
 from neuro_eqprop.common.settings import check, convert, setting, settings_of
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.data.dataset import check_ids
+from neuro_eqprop.data.split import check_ids
 from neuro_eqprop.data.statistics import channel_statistics
 from neuro_eqprop.files.toml import read_toml
 from neuro_eqprop.networks.architectures import feed_forward

@@ -18,7 +18,7 @@ import pytest
 from neuro_eqprop.chips.profiles.load import load_profile
 from neuro_eqprop.chips.profiles.schema import ProfileError
 from neuro_eqprop.data.cifar10 import from_archive
-from neuro_eqprop.data.dataset import DataError
+from neuro_eqprop.data.split import DataError
 from neuro_eqprop.files.read import BoundedReader, FileFormatError
 from neuro_eqprop.traces.lazy import read
 from neuro_eqprop.traces.schema import TraceError

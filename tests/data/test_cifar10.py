@@ -146,11 +146,11 @@ def test_a_known_copy_is_named(
         load_data("cifar10").note
         == "not the original files: the test records have another checksum"
     )
-    monkeypatch.setattr(cifar10, "COPIES", {"JPEG copies, quality 75": hashes})
-    info = replace(cifar10.CIFAR10, copies=cifar10.COPIES)
+    info = replace(cifar10.CIFAR10, copies={"JPEG copies, quality 75": hashes})
+    monkeypatch.setattr(cifar10, "CIFAR10", info)
     monkeypatch.setitem(DATASETS._loaded, "cifar10", info)
     assert load_data("cifar10").note == "JPEG copies, quality 75"
-    assert {each.state for each in verify("cifar10")} == {"JPEG copies, quality 75"}
+    assert {each.verdict for each in verify("cifar10")} == {"JPEG copies, quality 75"}
     assert main(["data", "list"]) == 0
     assert "cifar10: JPEG copies, quality 75" in capsys.readouterr().out
     assert main(["data", "check", "cifar10", "--json"]) == 0

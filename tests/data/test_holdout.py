@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.common.arrays import Ints
 from neuro_eqprop.data import DataError, Dataset, Split, hold_out, load_data
-from neuro_eqprop.data.holdout import stratified
+from neuro_eqprop.data.split import stratified
 
 
 def made(y: Ints) -> Dataset:

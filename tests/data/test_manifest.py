@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.data import DATASETS, FOLDER, IDX, DataError
+from neuro_eqprop.data import DATASETS, FOLDER, DataError
 from neuro_eqprop.data import verify as verify_module
+from neuro_eqprop.data.idx import IDX
 from neuro_eqprop.data.manifest import DatasetFile, Manifest, load_manifest, read_manifest
 from neuro_eqprop.data.verify import SAME, UNKNOWN, digest, matches, verify
 
@@ -83,7 +84,7 @@ def test_files_are_compared_uncompressed(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(DataError, match=r"of 'mnist': its SHA-256 differs.*data get mnist"):
         verify("mnist")
     monkeypatch.setattr(verify_module, "load_manifest", lambda _: small)
-    assert [each.state for each in verify("mnist")] == [SAME] * 4
+    assert [each.verdict for each in verify("mnist")] == [SAME] * 4
 
 
 def test_a_file_without_a_known_checksum_says_so(
@@ -94,7 +95,7 @@ def test_a_file_without_a_known_checksum_says_so(
         path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
         path.unlink()
     monkeypatch.setenv(FOLDER, str(tmp_path))
-    assert [each.state for each in verify("kmnist")] == [UNKNOWN] * 4
+    assert [each.verdict for each in verify("kmnist")] == [UNKNOWN] * 4
 
 
 GOOD = """\

@@ -23,8 +23,8 @@ from neuro_eqprop.data import (
     load_data,
     missing,
     one_hot,
-    read_idx,
 )
+from neuro_eqprop.data.idx import read_idx
 
 Spoil = Callable[[bytes], bytes]
 FILES = {

@@ -70,7 +70,7 @@ def test_sentences_become_rows_of_token_ids(shelf: Path, way: str) -> None:
 def test_by_name_it_has_the_listed_size(shelf: Path) -> None:
     lay(shelf)
     assert load_data("sst2").shape == (40,)
-    assert {each.state for each in verify("sst2")} == {UNKNOWN}
+    assert {each.verdict for each in verify("sst2")} == {UNKNOWN}
     pack(shelf / ARCHIVE)
     with pytest.raises(DataError, match=r"SST-2\.zip is not .*SHA-256 differs"):
         verify("sst2")

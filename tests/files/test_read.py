@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuro_eqprop.data.dataset import DataError
 from neuro_eqprop.data.idx import read_idx
+from neuro_eqprop.data.split import DataError
 from neuro_eqprop.files.arrays import read_npz
 from neuro_eqprop.files.read import (
     BoundedReader,

@@ -10,7 +10,7 @@ import pytest
 
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import UnknownNameError
-from neuro_eqprop.data.dataset import DataError
+from neuro_eqprop.data.split import DataError
 from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.files.write import append_json as append
 from neuro_eqprop.networks.activations import HARD_SIGMOID

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
+from neuro_eqprop.data.split import DataError, Split
 
 PACKAGE, EXTRA = "gymnasium", "control"
 TRAIN, TEST = 8000, 2000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.data.dataset import one_hot
+from neuro_eqprop.data.split import one_hot
 
 LETTERS = 8
 """Number of different letters (copying), numbers (sorting), and keys and values (recall)."""

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
+from neuro_eqprop.data.split import DataError, Split
 from sims.claims.data import sequence_encoding
 from sims.claims.data.sequence_encoding import LETTERS
 
