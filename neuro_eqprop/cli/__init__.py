@@ -34,6 +34,7 @@ COMMANDS = {
     "sweep": "many trainings with different settings, here or on a cluster",
     "check": "verify a run folder: digests, files, unfinished lines",
     "data": "the data sets: where they are, what is in them",
+    "lava": "install Lava into this environment, on Python 3.10 to 3.13",
     "doctor": "what is installed and works here, and how to get what is missing",
     "completion": "a script that completes commands, options and names in your shell",
 }

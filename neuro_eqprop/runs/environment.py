@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from neuro_eqprop import __version__, data
 from neuro_eqprop.common.plugins import PluginError
 from neuro_eqprop.simulators.base import BackendInfo
-from neuro_eqprop.simulators.registry import BACKENDS, installed, side_environment, unavailable
+from neuro_eqprop.simulators.registry import BACKENDS, installed, unavailable
 
 EXTRAS = {"pynwb": "nwb", "pandas": "nwb", "gymnasium": "control", "dask": "cluster"}
 """Optional packages, and the extra of neuro_eqprop that installs each."""
 PACKAGES = ("numpy", "torch", "lava-nc", "brian2", "snntorch", "h5py", "safetensors", "plotly")
 """Packages whose versions are stored with results."""
-THIS_PYTHON = ".".join(map(str, sys.version_info[:2]))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -62,32 +61,21 @@ def broken_side_environment(info: BackendInfo) -> str | None:
     named = os.environ.get(info.python_variable) if info.python_variable else None
     if not named:
         return None
-    code = (
-        "import sys; print('%d.%d' % sys.version_info[:2]); import importlib.metadata as m; "
-        "[m.version(name) for name in sys.argv[1:]]"
-    )
+    code = "import importlib.metadata as m, sys; [m.version(name) for name in sys.argv[1:]]"
     try:
-        done = subprocess.run(
-            [named, "-c", code, *info.requires], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([named, "-c", code, *info.requires], capture_output=True, check=False)
     except OSError:
         return f"{info.python_variable} names {named!r}, which cannot be run"
-    version = done.stdout.strip()
-    if info.python and version != info.python:
-        return f"{info.python_variable} names a Python {version}; it needs {info.python}"
     if done.returncode:
-        return (
-            f"{info.python_variable} names {named!r}, which lacks {' '.join(info.requires)}: "
-            f"`{named} -m pip install {' '.join(info.requires)}`"
-        )
+        return f"{info.python_variable} names {named!r}, which lacks {' '.join(info.requires)}"
     return None
 
 
 def how_to_install(name: str) -> str:
     """Return how to install a package."""
     for info in BACKENDS.loadable().values():
-        if name in info.requires and info.python not in ("", THIS_PYTHON):
-            return f"for Python {info.python} only{side_environment(info)}"
+        if name in info.requires and info.install:
+            return info.install
     if name in EXTRAS:
         return f"optional: pip install 'neuro_eqprop[{EXTRAS[name]}]'"
     return f"pip install {name}"

@@ -82,8 +82,8 @@ class BackendInfo:
         progress and to bound memory.
     requires
         Installed distributions it needs, each with its version constraint.
-    python
-        The only Python version it runs on, as "3.10"; empty for any.
+    install
+        Command that installs it on Pythons that its packages refuse; empty where pip does.
     python_variable
         Environment variable that names another Python to run it with.
     deadline
@@ -103,7 +103,7 @@ class BackendInfo:
     cannot_learn: str = "its synapses do not change"
     chunk: int = 120
     requires: Mapping[str, str] = field(default_factory=dict)
-    python: str = ""
+    install: str = ""
     python_variable: str = ""
     deadline: float | None = None
     step_cost: tuple[float, float] = STEP_COST

@@ -7,7 +7,7 @@ a `BackendInfo`.
 from __future__ import annotations
 
 import os
-import sys
+import shlex
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
@@ -122,26 +122,19 @@ def check_run(backend: Backend, network: SpikingNetwork, stimulus: Stimulus) -> 
     stimulus.check(network)
 
 
-def side_environment(info: BackendInfo) -> str:
-    """How to install a backend under the Python that it needs, as a part of an error message."""
-    if not info.python_variable:
-        return ""
-    packages = " ".join(f"{name}{limit}" for name, limit in info.requires.items())
-    return (
-        f": `python{info.python} -m venv side && side/bin/pip install {packages}`, then "
-        f"`export {info.python_variable}=$PWD/side/bin/python`"
-    )
-
-
 def unavailable(info: BackendInfo) -> str | None:
     """Why a backend cannot run on this machine, or None if it can."""
     if info.python_variable and os.environ.get(info.python_variable):
         return None
-    here = ".".join(map(str, sys.version_info[:2]))
-    if info.python and info.python != here:
-        return f"it needs Python {info.python}, and this is {here}{side_environment(info)}"
     missing = [f"{name}{limit}" for name, limit in info.requires.items() if not installed(name)]
-    return f"not installed: pip install '{' '.join(missing)}'" if missing else None
+    if not missing:
+        return None
+    return f"not installed: {info.install or how_to_install(missing)}"
+
+
+def how_to_install(packages: Iterable[str]) -> str:
+    """The call of pip that installs packages."""
+    return f"pip install {' '.join(map(shlex.quote, packages))}"
 
 
 @cache  # reading the metadata of a distribution takes milliseconds

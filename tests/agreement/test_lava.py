@@ -460,15 +460,13 @@ def test_a_python_without_lava_is_named_with_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, stand_in(tmp_path, "-S"))
-    with pytest.raises(BackendError, match=rf"has no Lava\. .*lava-nc==0\.10\.0.*{VARIABLE}"):
+    with pytest.raises(BackendError, match=r"has no Lava\. `neuro-eqprop lava install`"):
         agree(lone(SUBTRACT, schedule=free_only(steps=4, window=1), samples=1))
 
 
-def test_a_python_that_is_not_there_and_one_too_new_are_refused() -> None:
+def test_a_python_that_is_not_there_is_refused() -> None:
     with pytest.raises(
-        BackendError, match=r"'/no/python', which cannot be run\. .*lava-nc==0\.10\.0"
+        BackendError, match=r"'/no/python', which cannot be run\. `neuro-eqprop lava install`"
     ):
-        interpreter({VARIABLE: "/no/python"}, (3, 10))
-    with pytest.raises(BackendError, match=rf"this is Python 3\.12\. .*{VARIABLE}"):
-        interpreter({}, (3, 12))
-    assert interpreter({}, (3, 10)) == sys.executable
+        interpreter({VARIABLE: "/no/python"})
+    assert interpreter({}) == sys.executable

@@ -12,7 +12,7 @@ BACKEND = BackendInfo(
     Support({Feature.FOLLOW: "it has no process for spikes that track a rate"}),
     learner="neuro_eqprop.simulators.lava.learning.learner:LavaLearner",
     requires={"lava-nc": "==0.10.0"},
-    python="3.10",
+    install="neuro-eqprop lava install",
     python_variable="NEURO_EQPROP_LAVA_PYTHON",
     deadline=60.0,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,8 +67,6 @@ def lava_network(
     graded = isinstance(spiking.network[spiking.network.output].neuron, Graded)
     if threshold is not None and not (neurons == "stock" and graded):
         raise ValueError("threshold applies only to neurons='stock' with code 'graded'")
-    if find_spec("lava") is None:
-        raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
     prepare_import()
     if spiking.input.name != "current":
         raise BackendError(
@@ -108,8 +105,7 @@ def learning_network(
     name: str | None = None,
 ) -> LearningNetwork:
     """The model as one Lava process that learns, see `SpikingModel.to_lava`."""
-    if find_spec("lava") is None:
-        raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
+    prepare_import()
     if spiking.bits is not None:
         raise BackendError(
             "a Lava process learns in floating point, or with the 9-bit weights of Lava's engine: "

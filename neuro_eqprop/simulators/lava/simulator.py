@@ -38,11 +38,7 @@ from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 
 VARIABLE, DEADLINE = BACKEND.python_variable, BACKEND.deadline or 60.0
-INSTALL_HINT = (
-    f"Lava needs Python {BACKEND.python}: make a virtual environment with it, install "
-    f"lava-nc{BACKEND.requires['lava-nc']} there, and set the environment variable {VARIABLE} to "
-    "its python"
-)
+INSTALL_HINT = f"`{BACKEND.install}` installs it on Python 3.10 to 3.13"
 
 # Loads neuro_eqprop by file. With its parent folder on sys.path, a Python of another version would
 # also import the packages beside it, which were built for this version.
@@ -50,14 +46,12 @@ START = f"""{DIE_WITH_PARENT}
 sys.path[:] = [place for place in sys.path if place]
 import importlib, importlib.util
 root, entry, folder, hint = sys.argv[1:]
-found = "has no Lava" if importlib.util.find_spec("lava") is None else None
-if sys.version_info[:2] != (3, 10):
-    found = "is version %d.%d" % sys.version_info[:2]
-if found:
-    sys.exit("the Python %s %s. %s" % (sys.executable, found, hint))
+if importlib.util.find_spec("lava") is None:
+    sys.exit("the Python %s has no Lava. %s" % (sys.executable, hint))
 spec = importlib.util.spec_from_file_location("neuro_eqprop", root + "/__init__.py")
 sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
+importlib.import_module("neuro_eqprop.simulators.lava.install").make_importable()
 importlib.import_module(entry).main(folder)
 """
 ENTRY = "neuro_eqprop.simulators.lava.worker"
@@ -154,7 +148,7 @@ def run_child(
 
     `entry` is the module whose `main` runs in the child.
     """
-    python = interpreter(os.environ, sys.version_info[:2])
+    python = interpreter(os.environ)
     root = str(Path(neuro_eqprop.__file__).parent)
     np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / subprocess.PROGRESS)
     command = [python, "-I", "-W", "ignore", "-c", START, str(os.getpid())]
@@ -177,7 +171,7 @@ def run_child(
         raise BackendError(f"lava failed after {done} steps: {reason}") from error
 
 
-def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
+def interpreter(environ: Mapping[str, str]) -> str:
     """Path of the Python with Lava: the one that `environ` names, or this one."""
     if os.name != "posix":
         raise BackendError(
@@ -191,8 +185,6 @@ def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
                 f"lava: {VARIABLE} names {named!r}, which cannot be run. {INSTALL_HINT}"
             )
         return found
-    if version != (3, 10):
-        raise BackendError(f"lava: this is Python {version[0]}.{version[1]}. {INSTALL_HINT}")
     if find_spec("lava") is None:
         raise BackendError(f"lava: the package lava-nc is not installed here. {INSTALL_HINT}")
     return sys.executable
