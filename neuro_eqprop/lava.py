@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuro_eqprop.api.spiking_model import to_spiking
-from neuro_eqprop.runs import checkpoint
+from neuro_eqprop.api.model import Model
 
 if TYPE_CHECKING:
     from neuro_eqprop.simulators.lava.native.exact import ExactNetwork
@@ -68,5 +67,5 @@ class Network:
             raise FileNotFoundError(
                 f"{file} does not exist; name a finished run folder, which holds {MODEL}"
             )
-        spiking = to_spiking(checkpoint.load(file), code=code, bits=bits)
+        spiking = Model.load(file).to_spiking(code=code, bits=bits)
         return spiking.to_lava(neurons=neurons, reset_interval=reset_interval, name=name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.runs.train import run_training
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.training.study import make_study
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuro_eqprop.api.model import FROM_TORCH, Model
+from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array, Shape, type_name
 from neuro_eqprop.dynamics.torch_layers import (
     NORMS,
@@ -41,6 +41,7 @@ from neuro_eqprop.networks.activations import (
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role, check_parameters
 from neuro_eqprop.networks.operators import Dense, Operator, Pooled
 from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.training.trained import FROM_TORCH
 
 if TYPE_CHECKING:
     from torch import nn

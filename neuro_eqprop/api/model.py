@@ -1,41 +1,39 @@
-"""`Model`: a network with its parameters and how it was made."""
+"""`Model`: a network with its parameters, and what can be done with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.common.arrays import Array, Ints, Named, check_options, type_name
+from neuro_eqprop.api.spiking_model import SpikingModel
+from neuro_eqprop.common.arrays import check_options
 from neuro_eqprop.common.html import html_table
-from neuro_eqprop.data import Dataset, Split, load_data
-from neuro_eqprop.data.split import check_ids
-from neuro_eqprop.networks.network import Network
-from neuro_eqprop.networks.operators import Embedding
-from neuro_eqprop.training.history import History
+from neuro_eqprop.data.samples import LabelledSamples
+from neuro_eqprop.runs import checkpoint
+from neuro_eqprop.runs.evaluate import Evaluation, evaluate
+from neuro_eqprop.runs.executors import Executor
+from neuro_eqprop.runs.run_folder import open_folder, save_run
+from neuro_eqprop.runs.simulate import TraceOutput, record_rates
+from neuro_eqprop.runs.workers import Shared
+from neuro_eqprop.simulators.base import Backend
+from neuro_eqprop.spiking.codes import Code
+from neuro_eqprop.spiking.input_coding import InputCoding
+from neuro_eqprop.spiking.lowered import lower_network
+from neuro_eqprop.traces.trace import Trace
+from neuro_eqprop.training.trained import TrainedNetwork, prune
 
 if TYPE_CHECKING:
-    from neuro_eqprop.api.spiking_model import SpikingModel
-    from neuro_eqprop.dynamics.inference import Inference
     from neuro_eqprop.dynamics.to_torch import EquilibriumLayer
-    from neuro_eqprop.runs.evaluate import Evaluation
-    from neuro_eqprop.runs.executors import Executor
-    from neuro_eqprop.simulators.base import Backend
-    from neuro_eqprop.spiking.codes import Code
-    from neuro_eqprop.spiking.input_coding import InputCoding
-    from neuro_eqprop.traces.trace import Trace
-    from neuro_eqprop.training.study import Study
 
-TRAINED, FROM_TORCH, FROM_NIR = "trained", "converted from torch", "read from NIR"
-"""The usual values of `Model.provenance`."""
+M = TypeVar("M", bound="Model")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class Model(TrainedNetwork):
     """A network with its parameters and how it was made.
 
     `train`, `learn_on_chip`, `from_torch`, `open_run(path).model` and `Model.load` return one.
@@ -69,140 +67,27 @@ class Model:
 
     """
 
-    network: Network
-    params: Mapping[str, Array]
-    epochs: int = 0
-    study: Study | None = None
-    history: History = field(default_factory=History)
-    provenance: str = TRAINED
-    diverged: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "params", Named("parameter", self.params))
-
-    def __repr__(self) -> str:
-        return f"Model({self.layout}, {self.parameters} parameters, {self.summary})"
+    @classmethod
+    def of(cls: type[M], trained: TrainedNetwork) -> M:
+        """The network as a model."""
+        return cls(**{f.name: getattr(trained, f.name) for f in fields(cls)})
 
     def _repr_html_(self) -> str:
         rows = {
             "layers": self.layout,
             "parameters": f"{self.parameters}",
             "made": self.summary,
-            **{name: f"{self.history[-1][name]:.4f}" for name in accuracies(self.history)},
+            **{
+                name: f"{self.history[-1][name]:.4f}"
+                for name in self.history.columns
+                if name.endswith("_accuracy")
+            },
         }
         return html_table("Model", rows)
 
-    @property
-    def layout(self) -> str:
-        """The layers with their shapes: "input 64, hidden 128, output 10"."""
-        return self.network.layout
-
-    @property
-    def summary(self) -> str:
-        """How it was made, in one phrase."""
-        if not self.epochs:
-            return "untrained" if self.provenance == TRAINED else self.provenance
-        study, many = self.study, f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
-        how = "" if study is None else f"by {study.rule.name} on {study.dataset}, "
-        return f"{self.provenance} {how}{many}"
-
-    @property
-    def parameters(self) -> int:
-        """The number of weights and biases."""
-        return sum(value.size for value in self.params.values())
-
-    @property
-    def damping(self) -> float:
-        """The damping factor with which its rates settle."""
-        return 1.0 if self.study is None else self.study.damping
-
-    @property
-    def beta(self) -> float:
-        """The nudging strength of its nudged phases."""
-        return 0.5 if self.study is None else self.study.rule.beta
-
-    @property
-    def seed(self) -> int:
-        """The seed it was trained with."""
-        return 0 if self.study is None else self.study.seed
-
-    def samples(self, x: npt.ArrayLike) -> Array:
-        """Samples as float64 rows (samples, features); ValueError if they do not fit the model."""
-        try:
-            rows = np.asarray(x, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"x holds no array of numbers ({error})") from error
-        size = self.network.input.size
-        if rows.ndim > 1:
-            rows = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
-        if rows.ndim != 2 or rows.shape[1] != size:
-            raise ValueError(
-                f"x has shape {np.shape(x)}; this model takes samples of {size} features: "
-                f"(samples, {size})"
-            )
-        if not np.isfinite(rows).all():
-            raise ValueError("x holds values that are not finite (NaN or inf); replace them first")
-        vocabulary = vocabulary_of(self.network)
-        if vocabulary:
-            check_ids(Split(rows, np.zeros(len(rows), dtype=np.int64)), "x", vocabulary)
-        return rows
-
-    def equilibrium(self, x: npt.ArrayLike) -> Inference:
-        """The free equilibrium of the rates, in float64.
-
-        Parameters
-        ----------
-        x : array (samples, features)
-            The samples; further axes are flattened.
-
-        Returns
-        -------
-        Inference
-            `state`: the rates of each layer (samples, *shape); `drive`: the pre-activation of the
-            output (samples, classes); `steps` and `residual` of each sample.
-
-        Examples
-        --------
-        >>> import neuro_eqprop as ne
-        >>> data = ne.load_data("digits")
-        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
-        >>> model.equilibrium(data.test.x[:5]).state["hidden"].shape
-        (5, 16)
-        """
-        from neuro_eqprop.dynamics.inference import infer_in_chunks
-        from neuro_eqprop.networks.ops.numpy import NumpyOps
-
-        ops = NumpyOps()
-        params = {name: ops.from_numpy(value) for name, value in self.params.items()}
-        rows = self.samples(x)
-        return infer_in_chunks(ops, self.network, params, rows, damping=self.damping)
-
-    def predict(self, x: npt.ArrayLike) -> Ints:
-        """The class of each sample: the output unit with the largest drive at equilibrium.
-
-        Parameters
-        ----------
-        x : array (samples, features)
-            The samples.
-
-        Returns
-        -------
-        array of int (samples,)
-            Class numbers.
-
-        Examples
-        --------
-        >>> import neuro_eqprop as ne
-        >>> data = ne.load_data("digits")
-        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
-        >>> model.predict(data.test.x[:5]).shape
-        (5,)
-        """
-        return self.equilibrium(x).classes
-
     def evaluate(  # noqa: PLR0913 - keyword arguments, all with defaults
         self,
-        split: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.ArrayLike],
+        split: LabelledSamples,
         *,
         on: str | Backend = "rate",
         code: str | Code = "rate",
@@ -257,12 +142,9 @@ class Model:
         >>> model.evaluate(data.test.take(slice(20)), on="emulator", code="graded").samples
         20
         """
-        from neuro_eqprop.runs.evaluate import evaluate
-        from neuro_eqprop.runs.workers import Shared
-
         return evaluate(
             self,
-            self._checked(split),
+            self.labelled(split),
             on=on,
             code=code,
             steps=steps,
@@ -272,15 +154,6 @@ class Model:
             shared=Shared(workers, executor),
             deadline=deadline,
         )
-
-    def _checked(
-        self, given: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.ArrayLike]
-    ) -> Split:
-        """Labelled samples that fit the model."""
-        split = as_split(given)
-        if vocabulary_of(self.network) or not split.in_bytes:
-            return Split(self.samples(split.stored), split.y)
-        return split
 
     def to_spiking(
         self,
@@ -314,9 +187,8 @@ class Model:
         >>> model.to_spiking(code="graded", bits=8)
         SpikingModel(code graded, input current, 8-bit weights, 26 neurons, 320 synapses)
         """
-        from neuro_eqprop.api.spiking_model import to_spiking
-
-        return to_spiking(self, code=code, bits=bits, input=input)
+        lowered = lower_network(self.network, self.params, code=code, bits=bits, input=input)
+        return SpikingModel.of(self, lowered)
 
     def prune(self, fraction: float) -> Model:
         """Set the smallest weights of every connection to zero (magnitude pruning).
@@ -343,15 +215,7 @@ class Model:
         >>> int(np.count_nonzero(pruned.params["input->hidden"])), 64 * 16 // 4
         (256, 256)
         """
-        if not 0.0 <= fraction < 1.0:
-            raise ValueError(f"fraction must be from 0 to below 1, not {fraction}")
-        params = dict(self.params)
-        for connection in self.network.connections:
-            loop = connection.loops and connection.symmetric and connection.operator.matrix
-            params[connection.name] = without_smallest(
-                params[connection.name], fraction, symmetric=loop
-            )
-        return replace(self, params=params)
+        return prune(self, fraction)
 
     def record(
         self,
@@ -394,8 +258,6 @@ class Model:
         >>> trace.rate("hidden", "free").shape
         (2, 16)
         """
-        from neuro_eqprop.runs.simulate import TraceOutput, record_rates
-
         output = TraceOutput(out)
         return record_rates(
             self, x, y, steps=steps, phases=phases, record=record, output=output
@@ -455,14 +317,10 @@ class Model:
         """
         path = Path(path)
         if path.suffix == ".safetensors":
-            from neuro_eqprop.runs import checkpoint
-
             if path.exists() and not force:
                 raise ValueError(f"{path} exists; name another file or use force=True")
             checkpoint.save(path, self)
             return
-        from neuro_eqprop.runs.run_folder import save_run
-
         if dataset is None:
             if self.study is None:
                 raise ValueError(
@@ -487,50 +345,5 @@ class Model:
         """
         path = Path(path)
         if path.is_dir():
-            from neuro_eqprop.runs.run_folder import open_run
-
-            return open_run(path).model
-        from neuro_eqprop.runs import checkpoint
-
-        return checkpoint.load(path)
-
-
-def accuracies(history: History) -> Sequence[str]:
-    """The columns of a history that hold an accuracy."""
-    return [name for name in history.columns if name.endswith("_accuracy")]
-
-
-def vocabulary_of(network: Network) -> int:
-    """The number of token ids that a network knows; 0 if its samples are numbers."""
-    operators = (connection.operator for connection in network.connections)
-    return next((each.vocabulary for each in operators if isinstance(each, Embedding)), 0)
-
-
-def as_split(given: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.ArrayLike]) -> Split:
-    """Labelled samples: a split, a pair (x, y), or the test samples of a data set or its name."""
-    if isinstance(given, Split):
-        return given
-    if isinstance(given, tuple | list):
-        if len(given) != 2:
-            raise ValueError(f"labelled samples are a pair (x, y), not {len(given)} arrays")
-        x, y = np.asarray(given[0]), np.asarray(given[1])
-        if len(x) != len(y):
-            raise ValueError(f"{len(x)} samples have {len(y)} labels; give one for each")
-        return Split(x, y)
-    if not isinstance(given, Dataset | str | Path):
-        raise TypeError(
-            f"labelled samples are a Split, a Dataset or a pair (x, y), not {type_name(given)}"
-        )
-    return (given if isinstance(given, Dataset) else load_data(given)).test
-
-
-def without_smallest(weight: Array, fraction: float, *, symmetric: bool) -> Array:
-    """The weight with its smallest entries set to zero; among equal ones the first.
-
-    Of a symmetric matrix both entries w_ij and w_ji are set to zero.
-    """
-    size = np.abs(weight)
-    order = np.argsort(size, axis=None, kind="stable")
-    pruned, count = weight.copy(), round(fraction * weight.size)
-    pruned.reshape(-1)[order[:count]] = 0.0
-    return np.where((pruned != 0) & (pruned.T != 0), pruned, 0.0) if symmetric else pruned
+            return Model.of(open_folder(path).model)
+        return Model.of(checkpoint.load(path))

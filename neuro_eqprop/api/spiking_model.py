@@ -1,51 +1,37 @@
-"""`SpikingModel`, a `Model` converted to spikes, and `Simulation`, the result of a run."""
+"""`SpikingModel`: a `Model` converted to spikes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.api.model import Model
-from neuro_eqprop.common.arrays import Array, Ints, Named, check_options
+from neuro_eqprop.common.arrays import Array, check_options
 from neuro_eqprop.common.html import html_table
-from neuro_eqprop.dynamics.schedules import DT, Schedule, free_only, tail, three_phase
-from neuro_eqprop.networks.network import Role
-from neuro_eqprop.networks.operators import Embedding, Normalized, Pooled
-from neuro_eqprop.simulators.recordings import Counts
-from neuro_eqprop.spiking.codes import Code, Coding, find_code
-from neuro_eqprop.spiking.input_coding import (
-    InputCoding,
-    encode_input,
-    find_input_coding,
-    outer,
-    steps_needed,
-    with_input,
-)
-from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import connection_synapses, lower, rates_of, signed_populations
-from neuro_eqprop.spiking.operator_synapses import operator_synapses
-from neuro_eqprop.spiking.quantize import quantise
-from neuro_eqprop.spiking.rounding import Rounding, round_weight
+from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.runs.executors import Executor
+from neuro_eqprop.runs.simulate import TraceOutput, record_spikes, run_spikes
+from neuro_eqprop.runs.simulation import Simulation
+from neuro_eqprop.runs.translate import nir_graph
+from neuro_eqprop.runs.workers import Shared
+from neuro_eqprop.simulators.base import Backend
+from neuro_eqprop.spiking.lowered import LoweredNetwork
+from neuro_eqprop.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from neuro_eqprop.runs.executors import Executor
-    from neuro_eqprop.simulators.base import Backend
+    from neuro_eqprop.api.model import Model
     from neuro_eqprop.simulators.brian2.native import Brian2Network
     from neuro_eqprop.simulators.lava.native.exact import ExactNetwork
     from neuro_eqprop.simulators.lava.native.learning import LearningNetwork
     from neuro_eqprop.simulators.lava.native.stock import StockNetwork
     from neuro_eqprop.simulators.snntorch.native import SpikingModule
-    from neuro_eqprop.traces.trace import Trace
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SpikingModel:
+class SpikingModel(LoweredNetwork):
     """A model converted to spikes: a spiking network, its input coding and its readout.
 
     `Model.to_spiking` returns one.
@@ -76,16 +62,14 @@ class SpikingModel:
     ('graded', 26)
     """
 
-    model: Model
-    network: SpikingNetwork
-    params: Mapping[str, Array]
-    coding: Coding
-    input: InputCoding
-    bits: int | None = None
-    nudged: bool = False
+    model: Model = field(kw_only=True)
 
-    def __repr__(self) -> str:
-        return f"SpikingModel({self.description}, {self.neurons} neurons, {self.synapses} synapses)"
+    @classmethod
+    def of(cls, model: Model, lowered: LoweredNetwork) -> SpikingModel:
+        """A model and what it was lowered to."""
+        return cls(
+            **{f.name: getattr(lowered, f.name) for f in fields(LoweredNetwork)}, model=model
+        )
 
     def _repr_html_(self) -> str:
         populations = ", ".join(f"{p.name} {p.size}" for p in self.network.populations)
@@ -96,80 +80,6 @@ class SpikingModel:
             "made from": repr(self.model),
         }
         return html_table("SpikingModel", rows)
-
-    @property
-    def code(self) -> str:
-        """The name of the spike code."""
-        return self.coding.code.name
-
-    @property
-    def description(self) -> str:
-        """The codes and the number format: "code graded, input current, 8-bit weights"."""
-        bits = "" if self.bits is None else f", {self.bits}-bit weights"
-        return f"code {self.code}, input {self.input.name}{bits}"
-
-    @property
-    def neurons(self) -> int:
-        """The number of neurons, without those of the input."""
-        outside = self.input_populations
-        return sum(p.size for p in self.network.populations if p.name not in outside)
-
-    @property
-    def synapses(self) -> int:
-        """The number of synapses with a nonzero weight."""
-        return sum(int(p.fan_out.sum()) for p in self.network.projections)
-
-    @property
-    def input_populations(self) -> frozenset[str]:
-        """The names of the populations of the input."""
-        return outer(self.model.network) & {p.name for p in self.network.populations}
-
-    @property
-    def steps_needed(self) -> int:
-        """Least steps of a phase in which input reaches the output and feedback returns."""
-        return steps_needed(self.model.network, self.coding, self.input)
-
-    def with_nudge(self) -> SpikingModel:
-        """Return the same model with the synapses of the nudge."""
-        if self.nudged:
-            return self
-        return to_spiking(
-            self.model, code=self.coding.code, bits=self.bits, input=self.input, nudged=True
-        )
-
-    def schedule(self, steps: int | None, *, beta: float | None = None) -> Schedule:
-        """A free phase of `steps` steps and, if `beta` is given, two equally long nudged ones."""
-        steps = self.coding.code.steps if steps is None else steps
-        part = self.coding.tail
-        if beta is None:
-            return free_only(steps=steps, window=tail(steps, part))
-        return three_phase(beta=beta, free=steps, nudged=steps, part=part)
-
-    @property
-    def input_weights(self) -> dict[str, Array]:
-        """Weights (units, features) from the input to each population."""
-        rate, found = self.model.network, dict[str, Array]()
-        for connection in rate.connections:
-            if rate[connection.source].role is Role.INPUT:
-                for name, sign in signed_populations(rate[connection.target], self.coding):
-                    weight = sign * connection_synapses(rate, self.params, connection).dense()
-                    found[name] = found[name] + weight if name in found else weight
-        return found
-
-    def encode(self, x: npt.ArrayLike, target: Array | None = None) -> Stimulus:
-        """The stimulus of samples x (samples, features) and of targets (samples, classes)."""
-        return encode_input(
-            self.model.network,
-            self.params,
-            self.model.samples(x),
-            target=target,
-            coding=self.coding,
-            entry=self.input,
-        )
-
-    def layer_rates(self, firing: Mapping[str, Array]) -> dict[str, Array]:
-        """Rates by layer, from rates by population."""
-        return rates_of(self.model.network, firing, self.coding)
 
     def run(
         self,
@@ -220,11 +130,8 @@ class SpikingModel:
         >>> run.predictions.shape
         (3,)
         """
-        from neuro_eqprop.runs.simulate import run_spikes
-        from neuro_eqprop.runs.workers import Shared
-
         return run_spikes(
-            *(self, self.model.samples(x)),
+            *(self, self.samples(x)),
             on=on,
             steps=steps,
             progress=progress,
@@ -290,11 +197,8 @@ class SpikingModel:
         >>> trace.signals["hidden", "voltage"].shape  # 2 samples of 3 phases of 64 steps
         (384, 16)
         """
-        from neuro_eqprop.runs.simulate import TraceOutput, record_spikes
-        from neuro_eqprop.runs.workers import Shared
-
         return record_spikes(
-            *(self, x, y),
+            *(self.model, self, x, y),
             on=on,
             steps=steps,
             phases=phases,
@@ -384,9 +288,16 @@ class SpikingModel:
         """
         from neuro_eqprop.simulators.lava.export import lava_network, learning_network
 
-        make = learning_network if learning else lava_network
-        check_options(make, options, "option of to_lava")
-        return make(self, name=name, **options)
+        check_options(learning_network if learning else lava_network, options, "option of to_lava")
+        if learning:
+            phases = options.get("phases")
+            if options.get("beta") is None and (phases is None or isinstance(phases, int)):
+                options["beta"] = self.model.beta
+            return learning_network(self, self._learned_on_lava, name=name, **options)
+        return lava_network(self, name=name, **options)
+
+    def _learned_on_lava(self, params: Mapping[str, Array]) -> Model:
+        return replace(self.model, params=params, provenance="learned on lava")
 
     def to_brian2(
         self,
@@ -451,9 +362,7 @@ class SpikingModel:
         >>> "population_0_hidden" in graph.nodes
         True
         """
-        from neuro_eqprop.runs.translate import nir_graph
-
-        return nir_graph(self)
+        return nir_graph(self.model, self)
 
     def to_snntorch(self, **options: Any) -> SpikingModule:  # noqa: ANN401
         """Return the network as a trainable `torch.nn.Module`.
@@ -479,157 +388,5 @@ class SpikingModel:
         """
         from neuro_eqprop.simulators.snntorch.native import SpikingModule
 
-        network, params = self.model.network, self.model.params
         check_options(SpikingModule, options, "option of to_snntorch")
-        return SpikingModule(network, params, self.coding, bits=self.bits, **options)
-
-
-def to_spiking(
-    model: Model,
-    *,
-    code: str | Code = "rate",
-    bits: int | None = None,
-    input: str | InputCoding = "current",  # noqa: A002
-    nudged: bool = False,
-) -> SpikingModel:
-    """The model as spikes, see `Model.to_spiking`; `nudged` adds the synapses of the nudge.
-
-    In fixed point, input weights are rounded as well, even if the host multiplies by them.
-    """
-    coding, entry = Coding(find_code(code)), find_input_coding(input)
-    params = {name: value.astype(np.float64) for name, value in model.params.items()}
-    rounding = None if bits is None else Rounding(bits)
-    if rounding is not None:
-        for connection in model.network.connections:
-            exact = params[connection.name]
-            params[connection.name] = round_weight(exact, rounding, finest=coding.grid).weight
-    made = lower(model.network, params, dt=DT, coding=coding, nudged=nudged)
-    network = with_input(model.network, params, made, coding=coding, entry=entry)
-    if rounding is not None:
-        network = quantise(network, rounding)[0]
-    return SpikingModel(model, network, params, coding, entry, bits, nudged)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Simulation:
-    """The result of a run of a spiking model on a simulator, in a free phase.
-
-    Parameters
-    ----------
-    spiking : SpikingModel
-        The model that ran.
-    backend : str
-        The name of the simulator.
-    schedule : Schedule
-        The phases; the first is the free one.
-    rates : mapping of str to array (samples, units)
-        The rates of each layer, averaged over the window of the phase.
-    drive : array (samples, classes)
-        The mean drive (pre-activation) of the output, from which classes are read.
-    counts : mapping of (population, phase) to Counts
-        Spikes, synaptic operations and neuron updates, summed over samples.
-    overflows : int
-        In fixed point, how often a current wrapped or a voltage saturated.
-    seconds : float
-        Wall-clock time of the run.
-
-    Examples
-    --------
-    >>> import neuro_eqprop as ne
-    >>> data = ne.load_data("digits")
-    >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
-    >>> run = model.to_spiking().run(data.test.x[:4], on="reference", steps=32)
-    >>> run.rates["hidden"].shape, run.total.synops > 0
-    ((4, 16), True)
-    >>> 0.0 <= run.accuracy(data.test.y[:4]) <= 1.0
-    True
-    """
-
-    spiking: SpikingModel
-    backend: str
-    schedule: Schedule
-    rates: Mapping[str, Array]
-    drive: Array
-    counts: Mapping[tuple[str, str], Counts]
-    overflows: int = 0
-    seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rates", Named("layer", self.rates))
-        object.__setattr__(self, "counts", Named("population and phase", self.counts))
-
-    def __repr__(self) -> str:
-        return f"Simulation({self.description})"
-
-    def _repr_html_(self) -> str:
-        rows = {
-            "run": self.description,
-            "neurons": self.spiking.neurons,
-            "spikes per sample": f"{self.total.spikes / self.samples:.1f}",
-            "synaptic operations per sample": f"{self.total.synops / self.samples:.1f}",
-            "time": f"{self.seconds:.2f} s",
-        }
-        return html_table("Simulation", rows)
-
-    @property
-    def description(self) -> str:
-        """Samples, simulator, steps and codes of the run."""
-        where = f"{self.samples} samples on {self.backend}, {self.steps} steps"
-        return f"{where}, {self.spiking.description}"
-
-    @property
-    def samples(self) -> int:
-        """The number of samples."""
-        return len(self.drive)
-
-    @property
-    def steps(self) -> int:
-        """Steps of the free phase."""
-        return self.schedule[0].steps
-
-    @property
-    def network(self) -> SpikingNetwork:
-        """The spiking network that ran."""
-        return self.spiking.network
-
-    @property
-    def predictions(self) -> Ints:
-        """The class of each sample: the output unit with the largest drive."""
-        return np.asarray(self.drive.argmax(axis=1))
-
-    def accuracy(self, y: npt.ArrayLike) -> float:
-        """The fraction of samples whose prediction equals the label in y (samples,)."""
-        labels = np.asarray(y)
-        if labels.shape != self.predictions.shape:
-            raise ValueError(
-                f"y has shape {labels.shape}; this simulation has {len(self.predictions)} samples"
-            )
-        return float((self.predictions == labels).mean())
-
-    @cached_property
-    def total(self) -> Counts:
-        """The counts of all populations together."""
-        return sum(self.counts.values(), Counts())
-
-    @cached_property
-    def dense_macs(self) -> int:
-        """Multiplications of one dense feed-forward pass, for comparison."""
-        return dense_macs(self.spiking.model)
-
-
-def dense_macs(model: Model) -> int:
-    """Multiplications of one dense feed-forward pass, after normalisation and average pooling.
-
-    The table of an embedding is looked up, which takes none.
-    """
-    network, total = model.network, 0
-    for connection in network.connections:
-        operator, shape = connection.operator, network[connection.source].shape
-        while isinstance(operator, Normalized | Pooled):
-            if isinstance(operator, Pooled):
-                shape = operator.pooled_shape(shape)
-            operator = operator.inner
-        if not connection.loops and not isinstance(operator, Embedding):
-            weight = model.params[connection.name]
-            total += operator_synapses(operator, weight, shape).count
-    return total
+        return SpikingModule(self.rate, self.model.params, self.coding, bits=self.bits, **options)

@@ -92,8 +92,8 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Evaluate the run, with each number of steps of a sweep."""
+    from neuro_eqprop.api.run import open_run
     from neuro_eqprop.cli.progress import counted
-    from neuro_eqprop.runs.run_folder import open_run
 
     backend, shared = backend_of(args), shared_by(args)
     opened, found = open_run(args.run, dataset=args.dataset), list[Json]()

@@ -175,12 +175,10 @@ def settings(args: Namespace) -> dict[str, Any]:
 
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
+    from neuro_eqprop.api.learn_on_chip import learn_on_chip
     from neuro_eqprop.cli.progress import announce
-    from neuro_eqprop.runs.learn_on_chip import (
-        TraceRequest,
-        learn_on_chip,
-        learning_result,
-    )
+    from neuro_eqprop.runs.learn_on_chip.result import learning_result
+    from neuro_eqprop.runs.learn_on_chip.trace import TraceRequest
     from neuro_eqprop.runs.run_folder import TRACES
 
     given, shared = settings(args), shared_by(args)
@@ -233,7 +231,7 @@ class ProgressBar(ExitStack):
 @contextmanager
 def printed_warnings() -> Iterator[None]:
     """Print warnings of learning on standard error, one line each."""
-    from neuro_eqprop.runs.learn_on_chip import OnChipWarning
+    from neuro_eqprop.runs.learn_on_chip.loop import OnChipWarning
 
     def write(message: Warning | str, *_: object, **__: object) -> None:
         sentence = in_flags(str(message), options)

@@ -56,8 +56,8 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
+    from neuro_eqprop.api.run import open_run
     from neuro_eqprop.cli.progress import announce, counted
-    from neuro_eqprop.runs.run_folder import open_run
 
     backend, shared = backend_of(args), shared_by(args)
     opened = open_run(args.run, dataset=args.dataset)

@@ -123,9 +123,11 @@ def run(args: Namespace) -> Json:
     """Train and write the run."""
     import torch
 
+    from neuro_eqprop.api.run import open_run
+    from neuro_eqprop.api.train import train
     from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.runs.run_folder import TRACES, open_run
-    from neuro_eqprop.runs.train import TrainingWarning, train
+    from neuro_eqprop.runs.run_folder import TRACES
+    from neuro_eqprop.runs.train import TrainingWarning
     from neuro_eqprop.training.distributed import started_by_torchrun
 
     torch.set_num_threads(args.threads)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from neuro_eqprop.api.run import FORMATS, open_run
 from neuro_eqprop.cli.command import (
     Command,
     Json,
@@ -16,7 +17,6 @@ from neuro_eqprop.cli.command import (
     print_facts,
 )
 from neuro_eqprop.cli.evaluate import BITS_HELP
-from neuro_eqprop.runs.run_folder import FORMATS, open_run
 from neuro_eqprop.spiking.codes import CODES
 
 

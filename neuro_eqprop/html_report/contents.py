@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.api.model import TRAINED, Model
 from neuro_eqprop.chips.energy.file import EnergyFileError
 from neuro_eqprop.chips.energy.file import read_energy as read_energy_file
 from neuro_eqprop.chips.energy.result import EnergyReport
@@ -19,6 +18,7 @@ from neuro_eqprop.runs import checkpoint
 from neuro_eqprop.simulators.recordings import ActivityKind
 from neuro_eqprop.traces.compare import Comparison, compare
 from neuro_eqprop.traces.trace import Trace
+from neuro_eqprop.training.trained import TRAINED, TrainedNetwork
 
 SIMULATOR_ORDER = ("lava", "brian2", "snntorch", "reference")
 """Order of preference of simulators in the headline and in lists."""
@@ -48,7 +48,7 @@ class RunContents:
     """Names of the samples of `training`."""
     others: tuple[RunContents, ...] = ()
     """Runs shown beside this one."""
-    model: Model | None = None
+    model: TrainedNetwork | None = None
     """The network with its parameters, if the folder holds one that can be read."""
 
     @property
@@ -224,7 +224,7 @@ def compare_with_rates(
         return None
 
 
-def read_model(path: Path, notes: list[str]) -> Model | None:
+def read_model(path: Path, notes: list[str]) -> TrainedNetwork | None:
     """The model of a run; None where there is none or it cannot be read."""
     if not path.is_file():
         return None

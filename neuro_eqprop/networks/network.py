@@ -19,7 +19,7 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array, Named, Shape, find_member, type_name
 from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.networks.activations import activation as find_activation
-from neuro_eqprop.networks.operators import Dense, Operator
+from neuro_eqprop.networks.operators import Dense, Embedding, Operator
 
 A = TypeVar("A")
 DENSE = Dense()
@@ -303,6 +303,12 @@ class Network:
     def moving(self) -> tuple[Layer, ...]:
         """The layers with dynamics: all but the input."""
         return tuple(layer for layer in self.layers if layer.role is not Role.INPUT)
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of token ids that it knows; 0 if its samples are numbers."""
+        operators = (connection.operator for connection in self.connections)
+        return next((o.vocabulary for o in operators if isinstance(o, Embedding)), 0)
 
     @cached_property
     def incoming(self) -> Mapping[str, tuple[DirectedEdge, ...]]:

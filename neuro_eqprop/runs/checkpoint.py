@@ -1,4 +1,4 @@
-"""A `Model` in one safetensors file, without pickle.
+"""A trained network in one safetensors file, without pickle.
 
 The metadata of the file holds the network as JSON, its tensors the parameters by name. Equal
 contents give equal bytes.
@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.api.model import TRAINED, Model
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.files.read import one_line, parse_json
 from neuro_eqprop.files.write import write_bytes
 from neuro_eqprop.networks.activations import Activation, ActivationKind
 from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role, check_parameters
 from neuro_eqprop.networks.operators.serialize import from_json, to_json
+from neuro_eqprop.training.trained import TRAINED, TrainedNetwork
 
 SCHEMA = "neuro_eqprop.checkpoint/1"
 LARGEST = 2 * 2**30
@@ -108,7 +108,11 @@ def activation(layer: Mapping[str, Any]) -> Activation:
 
 
 def save(
-    path: Path, model: Model, memory: Mapping[str, Array] | None = None, *, study: str | None = None
+    path: Path,
+    model: TrainedNetwork,
+    memory: Mapping[str, Array] | None = None,
+    *,
+    study: str | None = None,
 ) -> None:
     """Write a model and, while it trains, the optimizer's state, atomically.
 
@@ -117,13 +121,13 @@ def save(
     write_bytes(path, encode(model, memory, study=study))
 
 
-def digest(model: Model) -> str:
+def digest(model: TrainedNetwork) -> str:
     """The SHA-256 of the file that `save` writes."""
     return sha256(encode(model)).hexdigest()
 
 
 def encode(
-    model: Model, memory: Mapping[str, Array] | None = None, *, study: str | None = None
+    model: TrainedNetwork, memory: Mapping[str, Array] | None = None, *, study: str | None = None
 ) -> bytes:
     """The bytes of the file that `save` writes."""
     from safetensors.numpy import save as to_bytes
@@ -179,12 +183,12 @@ def check_memory(
             raise ValueError(f"memory {entry!r} holds values that are not finite")
 
 
-def load(path: Path) -> Model:
+def load(path: Path) -> TrainedNetwork:
     """The model in a file, checked in full."""
     return load_training(path)[0]
 
 
-def load_training(path: Path) -> tuple[Model, dict[str, Array]]:
+def load_training(path: Path) -> tuple[TrainedNetwork, dict[str, Array]]:
     """The model in a file and the optimizer's state beside it, both checked."""
     header, tensors = read_tensors(path)
     try:
@@ -200,7 +204,7 @@ def load_training(path: Path) -> tuple[Model, dict[str, Array]]:
         epochs, provenance = header["epoch"], str(header.get("provenance", TRAINED))
         if not (isinstance(epochs, int) and epochs >= 0):
             raise ValueError(f"{epochs!r} is no number of epochs")
-        return Model(network, params, epochs, provenance=provenance), memory
+        return TrainedNetwork(network, params, epochs, provenance=provenance), memory
     except DAMAGE as error:
         raise CheckpointError(f"{path} does not describe a network: {error}") from error
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.api.model import Model
-from neuro_eqprop.api.spiking_model import to_spiking
 from neuro_eqprop.runs.evaluate import accuracy_of, agreement, equilibria
 from neuro_eqprop.runs.event_stats import event_stats, warnings_of
 from neuro_eqprop.runs.simulate import classes_of, run_spikes
 from neuro_eqprop.simulators.base import Backend
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
+from neuro_eqprop.spiking.lowered import lower_network
 from neuro_eqprop.traces.metrics import distance
+from neuro_eqprop.training.trained import TrainedNetwork
 
 
 def conversion_error(
-    model: Model,
+    model: TrainedNetwork,
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
@@ -52,7 +52,7 @@ def conversion_error(
     samples = model.samples(x)
     labels = classes_of(model, samples, y)
     exact = equilibria(model.network, model.params, samples)
-    spiking = to_spiking(model, code=code, bits=bits, input=input)
+    spiking = lower_network(model.network, model.params, code=code, bits=bits, input=input)
     run = run_spikes(spiking, samples, on=on, steps=steps)
     layers = []
     for layer in model.network.moving:

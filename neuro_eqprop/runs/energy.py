@@ -9,7 +9,6 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from neuro_eqprop.api.spiking_model import Simulation, to_spiking
 from neuro_eqprop.chips.energy.dense_reference import dense_references
 from neuro_eqprop.chips.energy.estimate import NO_LEARNING, Options, estimate_use
 from neuro_eqprop.chips.energy.estimate_workload import (
@@ -39,12 +38,14 @@ from neuro_eqprop.chips.workload_file import read_workload
 from neuro_eqprop.common.arrays import Ints, find_member, type_name
 from neuro_eqprop.runs.evaluate import CountedRun, count_events
 from neuro_eqprop.runs.learning_cost import count_learning_events, samples_to_record
-from neuro_eqprop.runs.run_folder import ENERGY, Run, open_run
+from neuro_eqprop.runs.run_folder import ENERGY, RunFolder, open_folder
 from neuro_eqprop.runs.simulate import SampleCallback
+from neuro_eqprop.runs.simulation import Simulation
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.codes import Code, LoweringError, find_code
 from neuro_eqprop.spiking.input_coding import InputCoding, find_input_coding
+from neuro_eqprop.spiking.lowered import lower_network
 from neuro_eqprop.spiking.rounding import QuantisationError
 
 BITS = 8
@@ -71,7 +72,7 @@ def no_progress(stage: str, done: int, total: int) -> None:
     """No-op progress callback."""
 
 
-Source: TypeAlias = str | Path | Run | Simulation | Workload
+Source: TypeAlias = str | Path | RunFolder | Simulation | Workload
 """Anything whose energy can be estimated, see `estimate_energy`."""
 
 
@@ -96,7 +97,7 @@ class CountedSource:
     learning: Workload | None
     """Events of learning; None if they are unknown."""
     counted: CountedEvents
-    run: Run | None
+    run: RunFolder | None
     """The run that was counted; None for given counts."""
 
 
@@ -280,7 +281,7 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     return report.estimates[0] if single else report
 
 
-def run_of(found: CountedSource, argument: str) -> Run:
+def run_of(found: CountedSource, argument: str) -> RunFolder:
     """The run of a source; `argument` is the one that needs it."""
     if found.run is None:
         raise ValueError(f"{argument} needs a run, whose events are counted for each setting")
@@ -328,7 +329,7 @@ def add_training(
     return replace(report, estimates=estimates, training=TrainingCost(samples, note, dense, target))
 
 
-def samples_until(run: Run, whole: int, target: float) -> tuple[int, str]:
+def samples_until(run: RunFolder, whole: int, target: float) -> tuple[int, str]:
     """Return the training samples until the first epoch that reaches the target, and a note."""
     if not 0 < target <= 1:
         raise ValueError(f"target is {target:g}; an accuracy is above 0 and at most 1")
@@ -384,8 +385,8 @@ def count_source(source: Source, settings: CountSettings, progress: StageCallbac
     if isinstance(source, Workload):
         return given_counts(source, "given counts", settings)
     if isinstance(source, str | Path):
-        source = open_run(Path(source))
-    if isinstance(source, Run):
+        source = open_folder(Path(source))
+    if isinstance(source, RunFolder):
         return count_run(source, settings, progress)
     if isinstance(source, Simulation):
         return simulation_counts(source, settings)
@@ -430,7 +431,7 @@ def simulation_counts(simulation: Simulation, settings: CountSettings) -> Counte
     return given_counts(workload, where, replace(settings, bits=bits), spiking.code)
 
 
-def count_run(run: Run, settings: CountSettings, progress: StageCallback) -> CountedSource:
+def count_run(run: RunFolder, settings: CountSettings, progress: StageCallback) -> CountedSource:
     """Count the events of inference and of learning of a run on the emulator."""
     try:
         code = settings.code or "rate"
@@ -462,7 +463,7 @@ def with_input(settings: CountSettings, code: str) -> CountSettings:
 
 
 def inference_workload(
-    run: Run, code: str, settings: CountSettings, progress: StageCallback
+    run: RunFolder, code: str, settings: CountSettings, progress: StageCallback
 ) -> Workload:
     """Count the events of inference on test samples."""
     advance = sample_counter("counting events", settings.samples, progress)
@@ -484,14 +485,16 @@ def sample_counter(stage: str, total: int, progress: StageCallback) -> SampleCal
 
 
 def spikes_by_step(
-    run: Run, code: str, counted: CountedRun, settings: CountSettings
+    run: RunFolder, code: str, counted: CountedRun, settings: CountSettings
 ) -> dict[str, Ints]:
     """Return whether each neuron spikes in each step of a few samples, by population.
 
     Arrays are 0 or 1 (samples * steps, neurons).
     """
     entry = settings.input or InputCoding.CURRENT
-    spiking = to_spiking(run.model, code=code, bits=settings.bits, input=entry)
+    spiking = lower_network(
+        run.model.network, run.model.params, code=code, bits=settings.bits, input=entry
+    )
     populations = spiking.network.populations
     neurons = sum(each.size for each in populations)
     samples = samples_to_record(neurons * counted.steps)
@@ -513,7 +516,7 @@ def spikes_by_step(
 
 
 def count_inference(
-    run: Run,
+    run: RunFolder,
     code: str,
     steps: int | None,
     settings: CountSettings,
@@ -549,7 +552,7 @@ def to_workload(counted: CountedRun, *, bits: int | None) -> Workload:
 
 
 def learning_workload(
-    run: Run, code: str, inference: Workload, settings: CountSettings, progress: StageCallback
+    run: RunFolder, code: str, inference: Workload, settings: CountSettings, progress: StageCallback
 ) -> tuple[Workload | None, LearningEvents]:
     """Count the events of learning.
 
@@ -623,7 +626,7 @@ def summarise_counts(
 class CurveEstimator:
     """Estimates accuracy and energy of a run over spike codes, numbers of steps and weight bits."""
 
-    run: Run
+    run: RunFolder
     chips: Sequence[Profile]
     options: Options
     settings: CountSettings

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.api.model import Model
-from neuro_eqprop.api.spiking_model import Simulation, SpikingModel, to_spiking
 from neuro_eqprop.common.arrays import ArgumentError, Array, Ints, UnknownNameError
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data import Split
 from neuro_eqprop.dynamics.inference import Inference, infer_in_chunks, samples_at_once
+from neuro_eqprop.networks import ops as array_ops
 from neuro_eqprop.networks.network import Network, Role
 from neuro_eqprop.networks.operators import Dense
 from neuro_eqprop.networks.ops.numpy import NumpyOps
@@ -22,6 +21,7 @@ from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.runs.event_stats import EVENTS, event_stats, warnings_of
 from neuro_eqprop.runs.request_size import rate_deadline
 from neuro_eqprop.runs.simulate import SampleCallback, no_progress, run_spikes
+from neuro_eqprop.runs.simulation import Simulation
 from neuro_eqprop.runs.workers import ALONE, Shared
 from neuro_eqprop.simulators.base import Backend, Feature
 from neuro_eqprop.simulators.recordings import Counts
@@ -29,6 +29,8 @@ from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.spiking.lowered import LoweredNetwork, lower_network
+from neuro_eqprop.training.trained import TrainedNetwork
 
 RATES = ("rate", "numpy")
 """Values of `on` for rates: torch in float32, as in training, or NumPy in float64."""
@@ -141,9 +143,7 @@ def float64_ops(network: Network, params: Mapping[str, Array], samples: int) -> 
         return NumpyOps()
     import torch
 
-    from neuro_eqprop.networks.ops.torch import TorchOps
-
-    return TorchOps(torch.float64)
+    return array_ops.TorchOps(torch.float64)
 
 
 def agreement(
@@ -183,15 +183,13 @@ def accuracy_of(drive: Array, y: Ints) -> float:
     return float((drive.argmax(axis=1) == y).mean())
 
 
-def rates_on(model: Model, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
+def rates_on(model: TrainedNetwork, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
     """Return the rates by layer and the drive of the output, computed by torch or NumPy."""
     network, damping = model.network, model.damping
     if on == "numpy":
         found = equilibria(network, model.params, x, damping=damping, ops=NumpyOps())
     else:
-        from neuro_eqprop.networks.ops.torch import TorchOps
-
-        ops = TorchOps()
+        ops = array_ops.TorchOps()
         params = {name: ops.from_numpy(value) for name, value in model.params.items()}
         found = infer_in_chunks(ops, network, params, x, damping=damping)
     return found.state, found.drive
@@ -217,14 +215,14 @@ class Answer:
     """Fields of the evaluation that only spikes have."""
 
 
-def answer_of_rates(model: Model, on: str, x: Array) -> Answer:
+def answer_of_rates(model: TrainedNetwork, on: str, x: Array) -> Answer:
     """Return the answer of the rate network, computed by torch or NumPy."""
     began = time.perf_counter()
     rates, drive = rates_on(model, on, x)
     return Answer(on, rates, drive, time.perf_counter() - began)
 
 
-def run_compiled(spiking: SpikingModel, x: Array, **options: Any) -> tuple[Simulation, float]:  # noqa: ANN401
+def run_compiled(spiking: LoweredNetwork, x: Array, **options: Any) -> tuple[Simulation, float]:  # noqa: ANN401
     """Run `run_spikes`; also return the seconds of compilation."""
     from neuro_eqprop.common.jit import compile_timer  # imports numba, which rates do not need
 
@@ -251,7 +249,7 @@ def answer_of_spikes(
 
 
 def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
-    model: Model,
+    model: TrainedNetwork,
     split: Split,
     *,
     on: str | Backend = "rate",
@@ -293,7 +291,7 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
         (progress or no_progress)(len(split))
     else:
         backend, began = load_backend(on), time.perf_counter()
-        spiking = to_spiking(model, code=code, bits=bits, input=input)
+        spiking = lower_network(model.network, model.params, code=code, bits=bits, input=input)
         run, compiled = run_compiled(
             *(spiking, split.x),
             on=backend,
@@ -351,7 +349,9 @@ def join(parts: Sequence[Evaluation]) -> Evaluation:
     )
 
 
-def evaluate_in_parts(model: Model, split: Split, on: str, progress: SampleCallback) -> Evaluation:
+def evaluate_in_parts(
+    model: TrainedNetwork, split: Split, on: str, progress: SampleCallback
+) -> Evaluation:
     """Evaluate the rates of a large network in parts.
 
     Accuracies and agreement are those of all samples, the other fields those of the first part.
@@ -394,7 +394,7 @@ class CountedRun:
 
 
 def count_events(
-    model: Model,
+    model: TrainedNetwork,
     split: Split,
     *,
     code: str | Code,
@@ -404,7 +404,7 @@ def count_events(
     progress: SampleCallback | None = None,
 ) -> CountedRun:
     """Run inference on the emulator, in fixed point if `bits` is given, and count its events."""
-    spiking = to_spiking(model, code=code, bits=bits, input=input)
+    spiking = lower_network(model.network, model.params, code=code, bits=bits, input=input)
     run = run_spikes(spiking, split.x, on="emulator", steps=steps, progress=progress)
     return CountedRun(
         run.network,

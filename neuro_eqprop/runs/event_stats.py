@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from neuro_eqprop.api.spiking_model import Simulation, SpikingModel
+from neuro_eqprop.runs.simulation import Simulation
 from neuro_eqprop.simulators.recordings import Counts
+from neuro_eqprop.spiking.lowered import LoweredNetwork
 
 EVENTS = (
     "spikes_per_neuron",
@@ -37,7 +38,7 @@ def event_stats(run: Simulation) -> dict[str, float]:
     return dict(zip(EVENTS, values, strict=True))
 
 
-def warnings_of(spiking: SpikingModel, steps: int) -> list[str]:
+def warnings_of(spiking: LoweredNetwork, steps: int) -> list[str]:
     """Return a warning if the steps are too few for the depth of the network."""
     if steps >= spiking.steps_needed:
         return []

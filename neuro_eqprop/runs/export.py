@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava import package
@@ -20,6 +19,8 @@ from neuro_eqprop.simulators.lava.export import NEURONS, stock_plan
 from neuro_eqprop.simulators.lava.netx import MESSAGE_BITS, simulate_netx, write_netx
 from neuro_eqprop.simulators.lava.simulator import interpreter
 from neuro_eqprop.spiking.codes import Code, find_code
+from neuro_eqprop.spiking.lowered import lower_network
+from neuro_eqprop.training.trained import TrainedNetwork
 
 SAMPLES = 20
 """Default number of samples for the agreement."""
@@ -71,7 +72,7 @@ class Export:
 
 
 def export_lava(
-    model: Model,
+    model: TrainedNetwork,
     folder: str | Path,
     x: npt.ArrayLike,
     *,
@@ -116,7 +117,9 @@ def export_lava(
         raise BackendError(f"{place} exists already; name another folder or use force=True")
     steps = kind.steps if steps is None else steps
     rows = model.samples(x)
-    spiking = model.to_spiking(code=kind, bits=bits if neurons == "exact" else None)
+    spiking = lower_network(
+        model.network, model.params, code=kind, bits=bits if neurons == "exact" else None
+    )
     if neurons == "stock":
         plan = stock_plan(spiking.network, spiking.input_weights, bits=bits, reset_interval=steps)
         description, arrays = package.stock_description(plan)
@@ -141,7 +144,7 @@ def export_lava(
 
 
 def export_netx(
-    model: Model,
+    model: TrainedNetwork,
     path: str | Path,
     x: npt.ArrayLike,
     *,
@@ -174,7 +177,7 @@ def export_netx(
         raise BackendError(f"{place} exists already; name another file or use force=True")
     steps = kind.steps if steps is None else steps
     rows = model.samples(x)
-    spiking = model.to_spiking(code=kind)
+    spiking = lower_network(model.network, model.params, code=kind)
     place.parent.mkdir(parents=True, exist_ok=True)
     coding = write_netx(stock_plan(spiking.network, spiking.input_weights), place)
     messages = simulate_netx(place, coding.encode(rows, steps))

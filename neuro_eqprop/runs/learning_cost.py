@@ -18,7 +18,7 @@ from neuro_eqprop.runs.on_chip_config import (
     read,
     was_learned_on_chip,
 )
-from neuro_eqprop.runs.run_folder import STUDY, Run
+from neuro_eqprop.runs.run_folder import STUDY, RunFolder
 from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, Synapses
 from neuro_eqprop.simulators.recordings import Record
 from neuro_eqprop.simulators.registry import load_learner
@@ -49,7 +49,7 @@ class LearningCounts:
 
 
 def run_plasticity(
-    run: Run, *, code: Code, steps: int | None, limit: float
+    run: RunFolder, *, code: Code, steps: int | None, limit: float
 ) -> tuple[PlasticityConfig, int]:
     """Return how the network of a run learns on a chip, and the samples presented in training.
 
@@ -76,7 +76,7 @@ def without_bounds(network: Network) -> tuple[Network, str]:
 
 
 def count_learning_events(
-    run: Run, *, samples: int, steps: int | None, code: Code, progress: Callable[[int], None]
+    run: RunFolder, *, samples: int, steps: int | None, code: Code, progress: Callable[[int], None]
 ) -> LearningCounts:
     """Count the events of learning the first training samples on the emulator.
 

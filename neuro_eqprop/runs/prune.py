@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from neuro_eqprop.api.model import Model
-from neuro_eqprop.api.spiking_model import to_spiking
 from neuro_eqprop.data import Split
 from neuro_eqprop.runs.evaluate import accuracy_of, equilibria
 from neuro_eqprop.runs.simulate import run_spikes
 from neuro_eqprop.spiking.codes import Code, find_code
+from neuro_eqprop.spiking.lowered import lower_network
+from neuro_eqprop.training.trained import TrainedNetwork, prune
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Pruned:
 
 
 def prune_curve(
-    model: Model,
+    model: TrainedNetwork,
     split: Split,
     fractions: Iterable[float],
     *,
@@ -68,8 +68,8 @@ def prune_curve(
     rows, code = [], find_code(code)
     coding = "graded" if code.accumulates else "rate"
     for fraction in fractions:
-        pruned = model.prune(fraction)
-        spiking = to_spiking(pruned, code=code, input=coding)
+        pruned = prune(model, fraction)
+        spiking = lower_network(pruned.network, pruned.params, code=code, input=coding)
         run = run_spikes(spiking, split.x, on="emulator", steps=steps)
         rates = equilibria(pruned.network, pruned.params, split.x, damping=model.damping)
         rows.append(

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.api.model import Model
-from neuro_eqprop.api.spiking_model import Simulation, SpikingModel
 from neuro_eqprop.common.arrays import Array, Ints, check_callback
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.dynamics.field import Field, State, field
@@ -34,6 +32,7 @@ from neuro_eqprop.runs.request_size import (
     rate_deadline,
     simulation_deadline,
 )
+from neuro_eqprop.runs.simulation import Simulation
 from neuro_eqprop.runs.workers import (
     ALONE,
     Shared,
@@ -54,10 +53,12 @@ from neuro_eqprop.simulators.recordings import (
     parse_record,
 )
 from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.traces.file import Writer
 from neuro_eqprop.traces.lazy import read
 from neuro_eqprop.traces.synapse_history import SynapseRecorder
 from neuro_eqprop.traces.trace import Trace
+from neuro_eqprop.training.trained import TrainedNetwork
 
 RATE_DAMPING = 0.5
 """Damping factor of recorded rates: all layers move at once, as spikes do."""
@@ -79,7 +80,7 @@ def no_announcement(_: Plan) -> None:
 
 
 def run_spikes(
-    spiking: SpikingModel,
+    spiking: LoweredNetwork,
     x: Array,
     *,
     on: str | Backend,
@@ -160,7 +161,7 @@ class RecordedRun:
     """Events of the input populations, which are not part of the trace."""
     path: Path | None
     seconds: float
-    spiking: SpikingModel | None = None
+    spiking: LoweredNetwork | None = None
     """None for rates."""
 
     def __repr__(self) -> str:
@@ -224,7 +225,8 @@ Work = Callable[[Sink], Mapping[tuple[str, str], Counts]]
 
 
 def record_spikes(  # noqa: PLR0913 - those of `SpikingModel.record`
-    spiking: SpikingModel,
+    model: TrainedNetwork,
+    spiking: LoweredNetwork,
     x: npt.ArrayLike,
     y: npt.ArrayLike | None = None,
     *,
@@ -236,9 +238,9 @@ def record_spikes(  # noqa: PLR0913 - those of `SpikingModel.record`
     shared: Shared = ALONE,
     deadline: float | None = None,
 ) -> RecordedRun:
-    """Record samples as spikes on a simulator, see `SpikingModel.record`."""
+    """Record samples of a model as spikes on a simulator, see `SpikingModel.record`."""
     shared.check()
-    model, backend = spiking.model, load_backend(on)
+    backend = load_backend(on)
     spiking = spiking.with_nudge() if phases else spiking
     network, rows = spiking.network, model.samples(x)
     realise = getattr(backend, "realise", None)
@@ -305,7 +307,7 @@ def refined(schedule: Schedule, substeps: int) -> Schedule:
 
 
 def record_rates(
-    model: Model,
+    model: TrainedNetwork,
     x: npt.ArrayLike,
     y: npt.ArrayLike | None = None,
     *,
@@ -357,7 +359,7 @@ def rate_schedule(steps: int, beta: float | None, part: float | None = None) -> 
     return three_phase(beta=beta, free=steps, nudged=steps, **keywords)
 
 
-def classes_of(model: Model, x: Array, y: npt.ArrayLike | None) -> Ints:
+def classes_of(model: TrainedNetwork, x: Array, y: npt.ArrayLike | None) -> Ints:
     """Check and return the class numbers y (samples,); predict them if y is None."""
     if y is None:
         return model.predict(x)
@@ -370,7 +372,7 @@ def classes_of(model: Model, x: Array, y: npt.ArrayLike | None) -> Ints:
 
 
 def make_plan(
-    model: Model,
+    model: TrainedNetwork,
     samples: tuple[Array, Ints],
     schedule: Schedule,
     activity: Mapping[str, ActivityKind],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,11 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from neuro_eqprop.api.model import Model
-from neuro_eqprop.common.arrays import ArgumentError, Array, check_callback, type_name
-from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data, one_hot, save_npz
+from neuro_eqprop.common.arrays import Array, type_name
+from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data, one_hot
 from neuro_eqprop.dynamics.inference import score
-from neuro_eqprop.dynamics.solve import Stop
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.files.deadlines import DeadlineError
 from neuro_eqprop.files.read import read_jsonl
@@ -29,6 +26,7 @@ from neuro_eqprop.runs import checkpoint, run_folder
 from neuro_eqprop.runs.on_chip_config import was_learned_on_chip
 from neuro_eqprop.runs.request_size import check_epochs
 from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement
+from neuro_eqprop.runs.training_result import SETTLED
 from neuro_eqprop.runs.training_trace import probing
 from neuro_eqprop.training import study as config
 from neuro_eqprop.training.batch import Batch
@@ -39,7 +37,6 @@ from neuro_eqprop.training.distributed import (
     ProcessGroup,
     from_main,
     process_group,
-    started_by_torchrun,
 )
 from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.history import History, read_history
@@ -52,6 +49,7 @@ from neuro_eqprop.training.settings import TrainingSettings
 from neuro_eqprop.training.study import Study
 from neuro_eqprop.training.train import Progress, Snapshot
 from neuro_eqprop.training.train import train as train_epochs
+from neuro_eqprop.training.trained import TrainedNetwork
 from neuro_eqprop.training.weight_quantiles import weight_quantiles
 
 EpochCallback = Callable[[dict[str, Any]], None]
@@ -107,114 +105,6 @@ IN_MEMORY = TrainingOutput()
 """No files, callbacks or deadline."""
 
 
-def train(  # noqa: PLR0913 - keyword arguments, all with defaults
-    network: str | Path | Network | Study | None = None,
-    data: str | Path | Dataset | None = None,
-    *,
-    out: str | Path | None = None,
-    force: bool = False,
-    resume: bool = False,
-    traces: str | Path | None = None,
-    progress: EpochCallback | None = None,
-    on_batch: BatchCallback | None = None,
-    announce: AnnounceCallback | None = None,
-    deadline: float | None = None,
-    **settings: Any,  # noqa: ANN401
-) -> Model:
-    """Train a rate network by equilibrium propagation.
-
-    Each batch settles freely and then nudged towards its targets; the difference of the two
-    equilibria is the update (Scellier & Bengio 2017), by default with centered nudging (Laborieux
-    et al. 2021).
-
-    Parameters
-    ----------
-    network : str, Path, Network or Study
-        The name of a model ("layered", "looped", "conv", "transformer", ...), a network, or a
-        study: all settings, as an object or in a `.toml` file. None resumes the run in `out`.
-    data : str, Path or Dataset, optional
-        The name of a data set ("digits", "mnist"), a `.npz` file, or the data; a study names its
-        own.
-    out : str or Path, optional
-        The run folder to write; None keeps the result in memory.
-    force : bool
-        Whether to replace an existing run in `out`.
-    resume : bool
-        Whether to continue the run in `out`; all settings must be the same.
-    traces : str or Path, optional
-        Trace file, `.h5`, that records how a few samples settle after each epoch.
-    progress : callable, optional
-        Called with the metrics of each epoch, a dict; for example `print`.
-    on_batch : callable, optional
-        Called with the fraction of an epoch since the last call, and the accuracy of the epoch so
-        far.
-    announce : callable, optional
-        Called with the plan of the trace before the first epoch.
-    deadline : float, optional
-        Time limit in seconds, after which a DeadlineError is raised; `resume` continues after the
-        last finished epoch. None for no limit.
-    **settings
-        Settings of the study by name: `hidden`, `activation`, `epochs`, `batch`, `learning_rate`,
-        `beta`, `rule`, `nudging`, `seed`, `validation`, ...
-
-    Returns
-    -------
-    Model
-        The trained model with its settings and the metrics of each epoch in `history`.
-
-    Warns
-    -----
-    TrainingWarning
-        If the training diverged; the model is that of the last good epoch, and `diverged` says why.
-
-    Examples
-    --------
-    >>> import neuro_eqprop as ne
-    >>> data = ne.load_data("digits")
-    >>> model = ne.train("layered", data, hidden=(16,), epochs=2, seed=0)
-    >>> model.history["test_accuracy"].shape
-    (2,)
-    >>> model.evaluate(data.test).accuracy > 0.5
-    True
-
-    The settings of a run, with another seed:
-
-    >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/seed0")
-    >>> ne.train("runs/seed0/study.toml", seed=1).study.seed
-    1
-    """
-    for name, callback in (("progress", progress), ("on_batch", on_batch), ("announce", announce)):
-        check_callback(name, callback)
-    path = None if out is None else Path(out)
-    if resume and path is None:
-        raise ArgumentError("a run is resumed in its folder; name it by `out`")
-    base = starting_study(network, path, resume=resume)
-    if data is None and base.dataset == NO_DATA:
-        raise TypeError("train takes the data second: a name, a .npz file or a Dataset")
-    whole = load_data(base.dataset if data is None else data)
-    study = config.adapt(base, dict(**settings, dataset=data_name(data, whole, path)))
-    part = study.training.validation
-    loaded = hold_out(whole, part, study.seed) if part else whole
-    made = network if isinstance(network, Network) else study.network(loaded)
-    output = TrainingOutput(
-        path,
-        force,
-        resume,
-        None if traces is None else Path(traces),
-        progress or no_metrics,
-        on_batch or no_progress,
-        announce or no_announcement,
-        deadline,
-    )
-    model, diverged = train_study(study, made, loaded, output)
-    main = started_by_torchrun().main
-    if main and path is not None and study.dataset == str((path / ARRAYS).resolve()):
-        save_npz(whole, path / ARRAYS)
-    if diverged:
-        warnings.warn(diverged, TrainingWarning, stacklevel=2)
-    return replace(model, diverged=diverged)
-
-
 def starting_study(
     network: str | Path | Network | Study | None, out: Path | None, *, resume: bool
 ) -> Study:
@@ -250,17 +140,9 @@ def data_name(data: str | Path | Dataset | None, loaded: Dataset, out: Path | No
     return str((out / ARRAYS).resolve())
 
 
-def run_training(
-    study: Study, out: Path, *, force: bool, resume: bool, on_epoch: EpochCallback = no_metrics
-) -> dict[str, Any]:
-    """Train a study into a run folder; return the fields of `train --json`."""
-    model = train(study, out=out, force=force, resume=resume, progress=on_epoch)
-    return run_folder.Run(out, model, study).summary()
-
-
 def train_study(
     study: Study, network: Network, data: Dataset, output: TrainingOutput = IN_MEMORY
-) -> tuple[Model, str | None]:
+) -> tuple[TrainedNetwork, str | None]:
     """Train a network with the settings of a study.
 
     Returns the model of the last epoch and None; if the training diverged, that of the last good
@@ -274,7 +156,7 @@ def train_study(
 
 def train_in_group(
     study: Study, network: Network, data: Dataset, output: TrainingOutput, group: ProcessGroup
-) -> tuple[Model, str | None]:
+) -> tuple[TrainedNetwork, str | None]:
     """Train as one process of a group, see `train_study`; the main one evaluates and writes."""
     check_device(study.training.device)
     check_sizes(network, data)
@@ -292,7 +174,7 @@ def train_in_group(
 
 def train_prepared(
     study: Study, network: Network, data: Dataset, output: TrainingOutput, group: ProcessGroup
-) -> tuple[Model, str | None]:
+) -> tuple[TrainedNetwork, str | None]:
     """Train with checked settings, and a run folder that is locked, see `train_study`."""
     out, traces, overwrite = output.path, output.traces, output.force or output.resume
     start = (
@@ -338,7 +220,7 @@ def train_prepared(
     if diverged is not None and not start.epoch:
         raise diverged
     start = best.snapshot or start
-    model = Model(network, start.params, start.epoch, study, History(tuple(rows)))
+    model = TrainedNetwork(network, start.params, start.epoch, study, History(tuple(rows)))
     if out is not None:
         run_folder.save_model(out, model)
         (out / run_folder.BEST).unlink(missing_ok=True)
@@ -381,7 +263,9 @@ class BestEpoch:
             return
         self.accuracy, self.snapshot = row["validation_accuracy"], snapshot
         if self.file is not None:
-            checkpoint.save(self.file, Model(self.network, snapshot.params, snapshot.epoch))
+            checkpoint.save(
+                self.file, TrainedNetwork(self.network, snapshot.params, snapshot.epoch)
+            )
 
     def is_over(self, epoch: int) -> bool:
         """Return whether the last `patience` epochs brought no improvement."""
@@ -394,7 +278,7 @@ def save_epoch(out: Path, network: Network, snapshot: Snapshot, row: dict[str, A
     The order ensures that the metrics are never behind the state if the process is killed.
     """
     append_json(out / run_folder.METRICS, row)
-    kept = Model(network, snapshot.params, snapshot.epoch)
+    kept = TrainedNetwork(network, snapshot.params, snapshot.epoch)
     checkpoint.save(out / run_folder.RESUME, kept, snapshot.memory)
 
 
@@ -552,8 +436,6 @@ def trim(path: Path, epochs: int) -> None:
     write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
 
-SETTLED = Stop(1e-4, 200)
-"""Criterion by which a sample counts as settled in the metrics of an epoch."""
 PROBED = 16
 """Number of training samples for the diagnostics after each epoch."""
 
@@ -647,34 +529,6 @@ def probed(
     few = data.train.take(slice(PROBED))
     y = one_hot(few.y, data.classes)
     return diagnose(network, at.params, few.x, y, study.recipe(), truth=truth)
-
-
-def training_result(
-    model: Model, data: Dataset, *, out: Path | None, seconds: float
-) -> dict[str, Any]:
-    """Return the fields of `train --json`."""
-    study, network = model.study or Study(), model.network
-    last = model.history[model.epochs - 1]
-    ops = TorchOps(device=study.training.device)
-    params = {name: ops.from_numpy(value) for name, value in model.params.items()}
-    test = score(ops, network, params, data.test, damping=study.damping)
-    held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
-    return {
-        **run_folder.head(out, study, model),
-        "train_accuracy": score(ops, network, params, data.train, SETTLED, study.damping).accuracy,
-        **held,
-        "test_accuracy": test.accuracy,
-        "confusion": test.confusion.tolist(),
-        "settled": test.settled,
-        "seconds": seconds,
-        "settle_steps": last["settle_steps"],
-        "spectral": last["spectral"],
-        "drift": last["drift"],
-        "cosine": last["cosine"],
-        "warning": last["warning"],
-        "note": data.note,
-        "diverged": model.diverged,
-    }
 
 
 def check_device(name: str) -> None:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.api.model import FROM_NIR, Model
-from neuro_eqprop.api.spiking_model import SpikingModel, to_spiking
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.networks.network import Network, Role, check_parameters
 from neuro_eqprop.networks.operators import DelayedFeedback
@@ -21,17 +19,19 @@ from neuro_eqprop.simulators.nir.write import beyond, graph_of, write
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
 from neuro_eqprop.spiking.lower import connection_synapses, only_reads_out, signed_populations
+from neuro_eqprop.spiking.lowered import LoweredNetwork, lower_network
 from neuro_eqprop.spiking.operator_synapses import weight_from_synapses
 from neuro_eqprop.spiking.serialize import integer
 from neuro_eqprop.spiking.synapses import Synapses
 from neuro_eqprop.training.study import Study, adapt
+from neuro_eqprop.training.trained import FROM_NIR, TrainedNetwork
 
 
 def document_of(
-    model: Model, code: str | Code, *, nudged: bool, bits: int | None = None
+    model: TrainedNetwork, code: str | Code, *, nudged: bool, bits: int | None = None
 ) -> Document:
     """Return the NIR document: spiking network, input weights and training settings."""
-    spiking = to_spiking(model, code=code, bits=bits, nudged=nudged)
+    spiking = lower_network(model.network, model.params, code=code, bits=bits, nudged=nudged)
     coding, rate, params = spiking.coding, model.network, spiking.params
     feeds = tuple(
         Feed(name, connection_synapses(rate, params, c).scaled(sign))
@@ -61,7 +61,7 @@ def document_of(
 
 
 def translate(
-    model: Model,
+    model: TrainedNetwork,
     path: str | Path,
     *,
     code: str | Code = "rate",
@@ -100,7 +100,7 @@ def translate(
     }
 
 
-def nir_graph(spiking: SpikingModel) -> Any:  # noqa: ANN401
+def nir_graph(model: TrainedNetwork, spiking: LoweredNetwork) -> Any:  # noqa: ANN401
     """Return the model as a `nir.NIRGraph`, see `SpikingModel.to_nir`."""
     if spiking.input.name != "current":
         raise NirError(
@@ -108,37 +108,11 @@ def nir_graph(spiking: SpikingModel) -> Any:  # noqa: ANN401
             "use to_spiking(input='current')"
         )
     code, bits = spiking.coding.code, spiking.bits
-    return graph_of(document_of(spiking.model, code, nudged=spiking.nudged, bits=bits))
+    return graph_of(document_of(model, code, nudged=spiking.nudged, bits=bits))
 
 
-def from_nir(graph: Any) -> SpikingModel:  # noqa: ANN401
-    """Read a spiking model from a NIR graph or file written by neuro_eqprop.
-
-    Parameters
-    ----------
-    graph : nir.NIRGraph, str or Path
-        A graph of `SpikingModel.to_nir`, or a file of `neuro-eqprop translate`.
-
-    Returns
-    -------
-    SpikingModel
-        The spiking model; `model` is the rate model with the weights and biases of the graph.
-
-    Raises
-    ------
-    NirError
-        If the graph holds no rate network, or its nodes and metadata contradict each other.
-
-    Examples
-    --------
-    >>> import neuro_eqprop as ne
-    >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
-    >>> graph = model.to_spiking(code="graded").to_nir()
-    >>> type(graph).__name__
-    'NIRGraph'
-    >>> ne.from_nir(graph)
-    SpikingModel(code graded, input current, 26 neurons, 320 synapses)
-    """
+def read_nir(graph: Any) -> tuple[TrainedNetwork, LoweredNetwork]:  # noqa: ANN401
+    """Read a rate network and its spikes from a NIR graph or file, see `neuro_eqprop.from_nir`."""
     if isinstance(graph, str | Path):
         name, document = str(graph), read(Path(graph))
     else:
@@ -155,8 +129,8 @@ def check_rate_network(document: Document, name: str) -> None:
         )
 
 
-def rebuilt(document: Document, name: str, dataset: str) -> SpikingModel:
-    """Rebuild the spiking model of a document; raise NirError if its network differs."""
+def rebuilt(document: Document, name: str, dataset: str) -> tuple[TrainedNetwork, LoweredNetwork]:
+    """Rebuild the networks of a document; raise NirError if its spiking network differs."""
     check_rate_network(document, name)
     try:
         rate = rebuild(document.notes["rate"])
@@ -165,13 +139,13 @@ def rebuilt(document: Document, name: str, dataset: str) -> SpikingModel:
         params = parameters(rate, document, Coding(code))
         check_parameters(rate, params)
         study = adapt(Study(), {"dataset": dataset, "beta": document.notes["learning"]["beta"]})
-        model = Model(rate, params, study=study, provenance=FROM_NIR)
+        model = TrainedNetwork(rate, params, study=study, provenance=FROM_NIR)
         again = lower_again(model, document, code, bits)
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise NirError(f"{name}: its notes and its network do not fit: {error}") from error
     if not same(again.network, document.network):
         raise NirError(f"{name}: its spiking network is not what its rate network becomes here")
-    return again
+    return model, again
 
 
 def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, Array]:
@@ -205,12 +179,14 @@ def take_first(synapses: Iterator[Synapses], count: int) -> Synapses:
     return first
 
 
-def lower_again(model: Model, document: Document, code: Code, bits: int | None) -> SpikingModel:
+def lower_again(
+    model: TrainedNetwork, document: Document, code: Code, bits: int | None
+) -> LoweredNetwork:
     """Translate a model again, with the code, bits and nudge of a document."""
     if Coding(code).constants() != document.notes["coding"]:
         raise ValueError(f"it was made with other constants of code {code.name!r}; translate again")
     nudged = any(p.gain is Gain.BETA for p in document.network.projections)
-    return to_spiking(model, code=code, nudged=nudged, bits=bits)
+    return lower_network(model.network, model.params, code=code, nudged=nudged, bits=bits)
 
 
 def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Shape
+from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.operators import (
     Conv2d,
     DelayedFeedback,
     Dense,
+    Embedding,
     Identity,
+    Normalized,
     Operator,
     Pooled,
     Sparse,
@@ -132,3 +135,20 @@ def weight_from_matrix(operator: Operator, matrix: Array, shapes: tuple[Shape, S
         found += operator.weight_gradient(NumpyOps(), ones, given, x)
         unit += operator.weight_gradient(NumpyOps(), ones, own, x)
     return np.asarray(found / unit)
+
+
+def dense_macs(network: Network, params: Mapping[str, Array]) -> int:
+    """Multiplications of one dense feed-forward pass, after normalisation and average pooling.
+
+    The table of an embedding is looked up, which takes none.
+    """
+    total = 0
+    for connection in network.connections:
+        operator, shape = connection.operator, network[connection.source].shape
+        while isinstance(operator, Normalized | Pooled):
+            if isinstance(operator, Pooled):
+                shape = operator.pooled_shape(shape)
+            operator = operator.inner
+        if not connection.loops and not isinstance(operator, Embedding):
+            total += operator_synapses(operator, params[connection.name], shape).count
+    return total

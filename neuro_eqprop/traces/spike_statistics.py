@@ -31,10 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.energy import energy
 from neuro_eqprop.simulators.recordings import ActivityKind, TraceData
+from neuro_eqprop.training.trained import TrainedNetwork
 
 LEAST_SPIKES = 3
 """Smallest number of spikes of a train whose ISI CV is computed."""
@@ -203,7 +203,7 @@ def train_distance(p: Array, q: Array, tau: float) -> float:
     return float(np.sqrt(max(0.0, squared)))
 
 
-def settling_energy(model: Model, trace: TraceData) -> Array:
+def settling_energy(model: TrainedNetwork, trace: TraceData) -> Array:
     """E of the network at every step of every sample (samples, steps), for rates and spikes.
 
     The state is the recorded rate, or for spikes the rate as if the phase had ended there. E is

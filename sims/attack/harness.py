@@ -382,8 +382,8 @@ def runs(pid: int) -> bool:
 def writers(count: int, folder: Path, random: Random) -> Result:
     """Train into one folder with several processes at once; one consistent run is left."""
     import_all()
+    from neuro_eqprop.api.run import open_run
     from neuro_eqprop.runs.check_run import check_run
-    from neuro_eqprop.runs.run_folder import open_run
 
     failures, tried = list[str](), 0
     while tried < count:

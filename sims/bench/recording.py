@@ -19,11 +19,11 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import torch
 
+from neuro_eqprop.api.run import Run, open_run
+from neuro_eqprop.api.train import train
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.write import write_text
-from neuro_eqprop.runs.run_folder import Run, open_run
 from neuro_eqprop.runs.simulate import TraceOutput, record_spikes
-from neuro_eqprop.runs.train import train
 from neuro_eqprop.simulators.base import BackendError, tally
 from neuro_eqprop.simulators.recordings import NOTHING, Recording
 from neuro_eqprop.simulators.registry import load_backend
@@ -91,7 +91,7 @@ def simulator(run: Run, folder: Path, on: str) -> tuple[float, float]:
 
     def recorded() -> None:
         output = TraceOutput(folder / f"{on}.h5", overwrite=True)
-        record_spikes(spiking, split.x, split.y, on=on, phases=True, output=output)
+        record_spikes(run.model, spiking, split.x, split.y, on=on, phases=True, output=output)
 
     return cost(on, bare, recorded)
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import torch
 
+from neuro_eqprop.api.run import Run, open_run
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.runs.evaluate import accuracy_of, agreement, equilibria
-from neuro_eqprop.runs.run_folder import Run, open_run
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.simulators.brian2.continuous import BASE, NOISY, Biology, Refractory, settle
 from neuro_eqprop.training.study import Study
 

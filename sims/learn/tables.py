@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from neuro_eqprop.api.learn_on_chip import learn_on_chip
+from neuro_eqprop.api.run import open_run
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import settings
 from neuro_eqprop.common.arrays import Array, cosine
@@ -29,9 +31,9 @@ from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
-from neuro_eqprop.runs.learn_on_chip import learn_on_chip, learning_result
+from neuro_eqprop.runs.learn_on_chip.result import learning_result
 from neuro_eqprop.runs.rate_baseline import Direction, directions, exact_gradient
-from neuro_eqprop.runs.run_folder import MODEL, STUDY, open_run
+from neuro_eqprop.runs.run_folder import MODEL, STUDY
 from neuro_eqprop.simulators.learning import NO_SYNAPSES, no_progress
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding

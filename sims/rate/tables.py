@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from neuro_eqprop.api.run import Run, open_run
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import find
 from neuro_eqprop.files.write import write_text
-from neuro_eqprop.runs.run_folder import Run, open_run
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.spiking.codes import Code, LoweringError
 from neuro_eqprop.training.study import Study, adapt
 

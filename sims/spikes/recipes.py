@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from neuro_eqprop.api.run import Run, open_run
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.dynamics.inference import Inference
 from neuro_eqprop.runs.evaluate import accuracy_of, agreement, equilibria
 from neuro_eqprop.runs.event_stats import event_stats
-from neuro_eqprop.runs.run_folder import MODEL, Run, open_run
-from neuro_eqprop.runs.train import run_training
+from neuro_eqprop.runs.run_folder import MODEL
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.training.study import Study, adapt

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import torch
 
+from neuro_eqprop.api.run import Run, open_run
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Schedule, free_only, three_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.runs.evaluate import agreement, equilibria
-from neuro_eqprop.runs.run_folder import Run, open_run
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.simulators.base import Backend, BackendError, Feature, Result, tally
 from neuro_eqprop.simulators.brian2.continuous import (
     BASE,

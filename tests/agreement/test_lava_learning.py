@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuro_eqprop.api.learn_on_chip import learn_on_chip
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
-from neuro_eqprop.runs.learn_on_chip import OnChipWarning, learn_on_chip
+from neuro_eqprop.runs.learn_on_chip.loop import OnChipWarning
 from neuro_eqprop.simulators.lava.learning.job import LearningJob, LearningPopulation
 from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
 from neuro_eqprop.simulators.registry import load_learner

@@ -21,13 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro_eqprop.api.model import Model
+from neuro_eqprop.api.run import open_run
 from neuro_eqprop.cli import main
 from neuro_eqprop.networks.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU, TANH, box
 from neuro_eqprop.networks.architectures import convolutional, layered, looped, toroidal
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.checkpoint import save
-from neuro_eqprop.runs.run_folder import MODEL, STUDY, open_run
+from neuro_eqprop.runs.run_folder import MODEL, STUDY
 from neuro_eqprop.runs.translate import document_of
 from neuro_eqprop.simulators.nir.document import Document, Feed, NirError
 from neuro_eqprop.simulators.nir.framework_check import RUNNERS, Comparison, examine, prepare

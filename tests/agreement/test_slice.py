@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from neuro_eqprop.api.run import Run, open_run
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.common.arrays import defined_cosine
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.dynamics.field import field
@@ -17,8 +19,6 @@ from neuro_eqprop.dynamics.inference import SETTLED, infer
 from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.dynamics.solve import SolveStatus, Stop
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.runs.run_folder import Run, open_run
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.spiking.codes import Code, LoweringError
 from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.relax import SWEEPS, relax

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from neuro_eqprop.api import estimator
 from neuro_eqprop.api.estimator import EqPropClassifier
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.cli.train import SETTINGS, changes, options
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.data import load_digits
@@ -26,7 +27,6 @@ from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs import checkpoint, train
 from neuro_eqprop.runs.evaluate import equilibria
 from neuro_eqprop.runs.run_folder import MODEL
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.training.diagnostics import Diagnostics
 from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.study import Study, adapt, make_study

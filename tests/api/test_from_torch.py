@@ -11,13 +11,13 @@ from torch import nn
 
 import neuro_eqprop
 from neuro_eqprop.api.from_torch import forward, from_torch, normalised
+from neuro_eqprop.api.run import open_run
 from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import load_data
 from neuro_eqprop.dynamics.torch_layers import ForeignError
 from neuro_eqprop.networks.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU
 from neuro_eqprop.runs.convert import conversion_error
-from neuro_eqprop.runs.run_folder import open_run
 from neuro_eqprop.spiking.codes import Code
 
 X = np.random.default_rng(0).random((40, 2, 3))

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from neuro_eqprop.api.from_torch import forward, from_torch, normalised
-from neuro_eqprop.api.spiking_model import dense_macs
+from neuro_eqprop.api.run import open_run
 from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import load_data
@@ -18,9 +18,8 @@ from neuro_eqprop.dynamics.torch_layers import ForeignError
 from neuro_eqprop.networks.activations import RELU
 from neuro_eqprop.networks.operators import Conv2d, Dense, Pooled
 from neuro_eqprop.runs.convert import conversion_error
-from neuro_eqprop.runs.run_folder import open_run
 from neuro_eqprop.spiking.codes import Code
-from neuro_eqprop.spiking.operator_synapses import operator_matrix
+from neuro_eqprop.spiking.operator_synapses import dense_macs, operator_matrix
 
 SHAPE = (2, 8, 8)
 X = np.random.default_rng(0).random((12, *SHAPE))
@@ -217,5 +216,6 @@ def test_a_convnet_that_learned_digits_loses_nothing_as_spikes(
     words = ["evaluate", str(out), "--on", "emulator", "--code", "graded", "--samples", "20"]
     assert main([*words, "--json"]) == 0
     assert '"agreement": 1.0' in capsys.readouterr().out
+    loaded = open_run(out).model
     # Kernels at their places, the means taken first.
-    assert dense_macs(open_run(out).model) == 8 * 36 * 9 + 16 * 4 * 32 + 64 * 24 + 24 * 10
+    assert dense_macs(loaded.network, loaded.params) == 8 * 36 * 9 + 16 * 4 * 32 + 64 * 24 + 24 * 10

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import closest_first
 from neuro_eqprop.data import DataError, digits, load_data
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.simulators.lava import simulator
 from neuro_eqprop.training.study import make_study
 

@@ -48,14 +48,14 @@ def test_a_simulation_ends_at_its_deadline(model: Model, data: ne.Dataset, on: s
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.filterwarnings("ignore::neuro_eqprop.runs.learn_on_chip.OnChipWarning")
+@pytest.mark.filterwarnings("ignore::neuro_eqprop.runs.learn_on_chip.loop.OnChipWarning")
 @pytest.mark.parametrize("on", LEARNERS)
 def test_learning_ends_at_its_deadline(data: ne.Dataset, on: str) -> None:
     with pytest.raises(DeadlineError, match=rf"simulation on {on} was ended at its deadline of"):
         ne.learn_on_chip("layered", data, on=on, code="rate", hidden=(8,), epochs=30, deadline=0.5)
 
 
-@pytest.mark.filterwarnings("ignore::neuro_eqprop.runs.learn_on_chip.OnChipWarning")
+@pytest.mark.filterwarnings("ignore::neuro_eqprop.runs.learn_on_chip.loop.OnChipWarning")
 def test_learning_that_was_ended_is_resumed(
     data: ne.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as to_bytes
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.initialize import initialize
@@ -26,26 +25,29 @@ from neuro_eqprop.runs.checkpoint import (
     load_training,
     save,
 )
+from neuro_eqprop.training.trained import TrainedNetwork
 
 NETWORK = looped(4, 5, 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR, bound=0.9)
 
 
-def made(network: Network = NETWORK, seed: int = 0) -> Model:
+def made(network: Network = NETWORK, seed: int = 0) -> TrainedNetwork:
     drawn = initialize(network, np.random.default_rng(seed))
     params: dict[str, Any] = {name: value.astype(np.float32) for name, value in drawn.items()}
-    return Model(network, params, 7)
+    return TrainedNetwork(network, params, 7)
 
 
-def memory_of(model: Model) -> dict[str, Any]:
+def memory_of(model: TrainedNetwork) -> dict[str, Any]:
     memory: dict[str, Any] = {f"{name}/exp_avg": value + 1 for name, value in model.params.items()}
     return memory | {f"{name}/step": np.array(7.0, dtype=np.float32) for name in model.params}
 
 
-def keep(path: Path, model: Model) -> None:
+def keep(path: Path, model: TrainedNetwork) -> None:
     save(path, model, memory_of(model))
 
 
-def same(one: tuple[Model, dict[str, Any]], two: tuple[Model, dict[str, Any]]) -> None:
+def same(
+    one: tuple[TrainedNetwork, dict[str, Any]], two: tuple[TrainedNetwork, dict[str, Any]]
+) -> None:
     assert (one[0].network, one[0].epochs) == (two[0].network, two[0].epochs)
     for a, b in ((one[0].params, two[0].params), (one[1], two[1])):
         assert set(a) == set(b)
@@ -89,7 +91,7 @@ def test_what_was_saved_is_loaded(
 
 def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
     kept = made()
-    backwards = Model(
+    backwards = TrainedNetwork(
         kept.network,
         dict(reversed(list(kept.params.items()))),
         kept.epochs,
@@ -238,7 +240,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_file_says_how_a_model_was_made_unless_it_was_trained(tmp_path: Path) -> None:
-    converted = Model(NETWORK, made().params, provenance="converted from torch")
+    converted = TrainedNetwork(NETWORK, made().params, provenance="converted from torch")
     for model in (made(), converted):
         save(tmp_path / "model", model)
         assert load(tmp_path / "model").provenance == model.provenance

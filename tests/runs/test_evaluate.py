@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.api.model import Model
+from neuro_eqprop.api.run import Run, open_run
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.data.split import DataError
 from neuro_eqprop.dynamics.schedules import free_only
@@ -20,8 +22,7 @@ from neuro_eqprop.runs import evaluate as evaluate_module
 from neuro_eqprop.runs import workers as workers_module
 from neuro_eqprop.runs.checkpoint import save
 from neuro_eqprop.runs.evaluate import Evaluation, agreement, count_events, evaluate
-from neuro_eqprop.runs.run_folder import Run, RunError, open_run
-from neuro_eqprop.runs.train import run_training
+from neuro_eqprop.runs.run_folder import RunError
 from neuro_eqprop.simulators.base import Backend, Feature, Result, Support
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
 from neuro_eqprop.simulators.reference.simulator import Reference

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import neuro_eqprop as ne
+from neuro_eqprop.api.run import open_run
 from neuro_eqprop.cli import main
 from neuro_eqprop.files import lock as locks
 from neuro_eqprop.files.lock import FileLock, LockedError, lock_owner
 from neuro_eqprop.files.write import host_mark
 from neuro_eqprop.runs import run_folder
 from neuro_eqprop.runs.checkpoint import CheckpointError
-from neuro_eqprop.runs.run_folder import RunError, RunWarning, open_run, writing
+from neuro_eqprop.runs.run_folder import RunError, RunWarning, writing
 from neuro_eqprop.training.errors import TrainingError
 
 

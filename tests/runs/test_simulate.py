@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuro_eqprop.api.run import Run, open_run
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.runs.run_folder import Run, open_run
 from neuro_eqprop.runs.simulate import RecordedRun, TraceOutput, record_rates, record_spikes
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.simulators.recordings import ActivityKind
 from neuro_eqprop.spiking.codes import CODES, Code
 from neuro_eqprop.traces.compare import compare, hebbian_update
@@ -64,7 +64,7 @@ def record(run: Run, path: Path, asked: Asked, force: bool = False) -> RecordedR
     if asked.on == "rate":
         return record_rates(run.model, split.x, split.y, **given)
     spiking = run.model.to_spiking(code=asked.code, bits=asked.bits)
-    return record_spikes(spiking, split.x, split.y, on=asked.on, **given)
+    return record_spikes(run.model, spiking, split.x, split.y, on=asked.on, **given)
 
 
 def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuro_eqprop.api.learn_on_chip import learn_on_chip
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.traces import picture
-from neuro_eqprop.runs.learn_on_chip import learn_on_chip
 from neuro_eqprop.traces.compare import compare
 from neuro_eqprop.traces.lazy import read, read_progress
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import neuro_eqprop as ne
-from neuro_eqprop.api.spiking_model import Simulation
 from neuro_eqprop.networks.operators import Sparse
 from neuro_eqprop.runs.executors import Task, TaskResult
 from neuro_eqprop.runs.executors.task import run_task
 from neuro_eqprop.runs.prune import prune_curve
 from neuro_eqprop.runs.simulate import RecordedRun, TraceOutput, record_spikes
+from neuro_eqprop.runs.simulation import Simulation
 from neuro_eqprop.runs.workers import Shared
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.emulator.simulator import Emulator
@@ -86,7 +86,8 @@ def test_a_recording_has_the_same_bytes_whatever_the_workers(
         signals = ["hidden:drive", "hidden->output:hebbian"]
         output = TraceOutput(tmp_path / f"{name}.h5")
         settings: dict[str, Any] = {"steps": 8, "phases": True, "record": signals, "output": output}
-        return record_spikes(spiking, data.x[:5], data.y[:5], on=on, shared=shared, **settings)
+        x, y = data.x[:5], data.y[:5]
+        return record_spikes(model, spiking, x, y, on=on, shared=shared, **settings)
 
     for on, ways in {
         "emulator": [Shared(2), Shared(2, Backwards())],

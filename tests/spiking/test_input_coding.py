@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.api.model import Model
-from neuro_eqprop.api.spiking_model import dense_macs
+from neuro_eqprop.api.run import Run, open_run
 from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import Dataset, load_data
@@ -20,7 +20,7 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
 from neuro_eqprop.runs.checkpoint import save
 from neuro_eqprop.runs.evaluate import evaluate
-from neuro_eqprop.runs.run_folder import MODEL, STUDY, Run, open_run
+from neuro_eqprop.runs.run_folder import MODEL, STUDY
 from neuro_eqprop.simulators.base import Result, tally
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
 from neuro_eqprop.simulators.registry import load_backend
@@ -39,6 +39,7 @@ from neuro_eqprop.spiking.input_coding import (
 )
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import lower, rates_of
+from neuro_eqprop.spiking.operator_synapses import dense_macs
 from neuro_eqprop.training.study import make_study, write
 
 X = np.rint(np.random.default_rng(1).random((5, 12)) * 255) / 255 * (np.arange(12) % 3 > 0)
@@ -183,11 +184,11 @@ def test_a_dense_pass_counts_kernels_at_their_places_normalized_or_not() -> None
         study = make_study(model="conv", hidden=(5,), kernel=3, padding="same", normalize=normalize)
         made = study.network(images)
         model = Model(made, initialize(made, np.random.default_rng(0)), 0)
-        assert dense_macs(model) == wanted
+        assert dense_macs(model.network, model.params) == wanted
     words = Dataset(np.ones((4, 7)), np.arange(4) % 2, vocabulary=9)
     made = make_study(model="text", width=6, hidden=5).network(words)
     model = Model(made, initialize(made, np.random.default_rng(0)), 0)
-    assert dense_macs(model) == 7 * 6 * 5 + 5 * 2
+    assert dense_macs(model.network, model.params) == 7 * 6 * 5 + 5 * 2
 
 
 def test_each_way_in_is_counted_in_its_own_right(run: Run) -> None:

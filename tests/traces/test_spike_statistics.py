@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.runs.run_folder import open_run
+from neuro_eqprop.api.run import open_run
 from neuro_eqprop.traces import spike_statistics as module
 from neuro_eqprop.traces.compare import compare
 from neuro_eqprop.traces.spike_statistics import (

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from neuro_eqprop.api.estimator import EqPropClassifier
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.data import load_data
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.training.augment import no_augmentation, random_shift
 from neuro_eqprop.training.study import make_study
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.data import Split, load_digits
 from neuro_eqprop.dynamics.inference import accuracy, infer, score
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH
@@ -17,7 +18,6 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.runs.run_folder import METRICS, RunError
-from neuro_eqprop.runs.train import run_training
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.diagnostics import DRIFT_LIMIT, Diagnostics, diagnose
 from neuro_eqprop.training.study import Study, adapt, make_study

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.common.arrays import UnknownNameError
-from neuro_eqprop.runs.train import check_training, run_training
+from neuro_eqprop.runs.train import check_training
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates, torch_schedulers
 from neuro_eqprop.training.optimizers import OPTIMIZERS, make_optimizer
 from neuro_eqprop.training.option_string import OptionString, parse_option_string

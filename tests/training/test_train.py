@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import torch
 
+from neuro_eqprop.api.run import open_run
+from neuro_eqprop.api.train import run_training
 from neuro_eqprop.data import load_data
 from neuro_eqprop.dynamics.inference import accuracy
 from neuro_eqprop.networks.activations import LINEAR, TANH
@@ -22,8 +24,7 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs.checkpoint import load_training
-from neuro_eqprop.runs.run_folder import RunError, open_run
-from neuro_eqprop.runs.train import run_training
+from neuro_eqprop.runs.run_folder import RunError
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.rules.contrastive import contrastive

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.section import Section
+from neuro_eqprop.training.trained import TrainedNetwork
 
 WIDTH, HEIGHT, GAP = 132, 66, 74
 """Width and height of a layer in the diagram, and the space between two layers."""
@@ -28,14 +28,14 @@ def body(run: RunContents) -> str:
     )
 
 
-def sentence(model: Model) -> str:
+def sentence(model: TrainedNetwork) -> str:
     """Layers and parameters as a sentence."""
     layers = ", ".join(f"{layer.name} {layer.size}" for layer in model.network.layers)
     total = sum(int(value.size) for value in model.params.values())
     return f"{layers}; {total} parameters"
 
 
-def diagram(model: Model, number: int) -> str:
+def diagram(model: TrainedNetwork, number: int) -> str:
     """The layers in a row, and an arrow for each connection, as SVG."""
     network = model.network
     places = {layer.name: k for k, layer in enumerate(network.layers)}

@@ -16,7 +16,7 @@ from neuro_eqprop.files.write import append_json, write_text
 from neuro_eqprop.runs import checkpoint, on_chip_config, run_folder
 from neuro_eqprop.runs.learn_on_chip.direction import direction_warnings, measure_directions
 from neuro_eqprop.runs.learn_on_chip.epoch import learn_epoch, weights_within_epoch
-from neuro_eqprop.runs.learn_on_chip.model import OnChipModel
+from neuro_eqprop.runs.learn_on_chip.model import OnChipNetwork
 from neuro_eqprop.runs.learn_on_chip.state import (
     LearningState,
     initial_state,
@@ -86,7 +86,7 @@ class Output:
         model, memory = rate_model(task, state), to_memory(task, state)
         checkpoint.save(self.path / run_folder.RESUME, model, memory)
 
-    def finish(self, model: OnChipModel) -> None:
+    def finish(self, model: OnChipNetwork) -> None:
         """Write the model, and remove the state to resume from."""
         if self.path is None:
             return
@@ -110,7 +110,7 @@ def learn(
     on_epoch: EpochCallback = no_metrics,
     on_samples: SampleCallback = no_samples,
     deadline: float | None = None,
-) -> OnChipModel:
+) -> OnChipNetwork:
     """Learn the remaining epochs of a task."""
     began = time.perf_counter()
     steps = sum(phase.steps for phase in task.plastic.rule.schedule)
@@ -142,7 +142,7 @@ def learn_epochs(
     trace: TraceRequest | None,
     on_epoch: EpochCallback,
     on_samples: SampleCallback,
-) -> OnChipModel:
+) -> OnChipNetwork:
     """Learn the remaining epochs, in a folder that this process has locked."""
     total = task.total_samples
     state, history = output.start(task)
@@ -174,7 +174,7 @@ def learn_epochs(
             on_epoch(metrics)
         if total in recording.snapshots:
             recording.snapshot(total, state.weights)
-    model = OnChipModel(
+    model = OnChipNetwork(
         task.network,
         rate_parameters(task, state),
         state.epoch,

@@ -1,4 +1,4 @@
-"""`OnChipModel`: a model that learned on a chip, with the facts of its learning."""
+"""`OnChipNetwork`: a network that learned on a chip, with the facts of its learning."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.dynamics.schedules import Schedule
-from neuro_eqprop.files.write import write_text
-from neuro_eqprop.runs.on_chip_config import OnChipConfig, write
+from neuro_eqprop.runs.on_chip_config import OnChipConfig
 from neuro_eqprop.runs.rate_baseline import Direction
-from neuro_eqprop.runs.run_folder import STUDY, save_model
 from neuro_eqprop.traces.trace import Trace
-from neuro_eqprop.training import study as study_config
+from neuro_eqprop.training.trained import TrainedNetwork
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OnChipModel(Model):
-    """A `Model` that learned on a chip, with the facts of its learning.
+class OnChipNetwork(TrainedNetwork):
+    """A network that learned on a chip, with the facts of its learning.
 
     Parameters
     ----------
@@ -50,16 +47,3 @@ class OnChipModel(Model):
     seconds: float = 0.0
     path: Path | None = None
     trace: Trace | None = None
-
-    def save(
-        self, path: str | Path, *, dataset: str | Path | None = None, force: bool = False
-    ) -> None:
-        """Write the model as `Model.save` does; a run folder also gets the settings of [learn].
-
-        `energy` then estimates the learning that took place, and `report` shows it.
-        """
-        super().save(path, dataset=dataset, force=force)
-        if Path(path).is_dir():
-            study = Path(path) / STUDY
-            write_text(study, write(study_config.read(study), self.config))
-            save_model(Path(path), self)  # again: with the digest of these settings

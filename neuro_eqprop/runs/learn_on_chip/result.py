@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.runs.learn_on_chip.evaluation import spectral_norms
-from neuro_eqprop.runs.learn_on_chip.model import OnChipModel
+from neuro_eqprop.runs.learn_on_chip.model import OnChipNetwork
 from neuro_eqprop.runs.on_chip_config import RATES
 from neuro_eqprop.runs.run_folder import head
 
@@ -18,7 +18,7 @@ LAST = ("spikes", "synops", "updates", "saturated")
 """Metrics by phase or projection that the result takes from the last epoch."""
 
 
-def learning_result(model: OnChipModel) -> dict[str, Any]:
+def learning_result(model: OnChipNetwork) -> dict[str, Any]:
     """The settings, accuracies and event counts of a model that learned on a chip."""
     assert model.study is not None, "learn_on_chip always sets it"
     config, rows, last = model.config, model.history, model.history[-1]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.runs import checkpoint, on_chip_config, run_folder
 from neuro_eqprop.runs.learn_on_chip.task import Task
 from neuro_eqprop.runs.train import trim
 from neuro_eqprop.spiking.make_plastic import ALWAYS, parameters
+from neuro_eqprop.training.trained import TrainedNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ def projection_weights(task: Task, params: Mapping[str, Array]) -> dict[str, Arr
     return weights
 
 
-def rate_model(task: Task, state: LearningState) -> Model:
+def rate_model(task: Task, state: LearningState) -> TrainedNetwork:
     """The equivalent rate network with its parameters."""
-    return Model(task.network, rate_parameters(task, state), state.epoch)
+    return TrainedNetwork(task.network, rate_parameters(task, state), state.epoch)
 
 
 def to_memory(task: Task, state: LearningState) -> dict[str, Array]:

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.runs.energy import estimate_energy
+from neuro_eqprop.runs.evaluate import evaluate as evaluate_model
 from neuro_eqprop.runs.run_folder import first_samples
+from neuro_eqprop.runs.simulate import run_spikes
 from neuro_eqprop.runs.sweeps.spec import FLOAT, PROFILE, SPIKING
 from neuro_eqprop.runs.train import load_for, train_study
+from neuro_eqprop.spiking.lowered import lower_network
 from neuro_eqprop.training.study import Study, adapt
+from neuro_eqprop.training.trained import TrainedNetwork
 
 LAST_EPOCH = ("train_accuracy", "validation_accuracy", "test_accuracy", "loss")
 TRAINING = (*LAST_EPOCH, "epochs", "parameters", "model_sha256")
@@ -48,7 +51,7 @@ def run_trial(
     }
 
 
-def digest(model: Model) -> str:
+def digest(model: TrainedNetwork) -> str:
     """SHA-256 of the parameters of a model."""
     hashed = sha256()
     for name, values in sorted(model.params.items()):
@@ -57,7 +60,7 @@ def digest(model: Model) -> str:
     return hashed.hexdigest()
 
 
-def evaluate(model: Model, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+def evaluate(model: TrainedNetwork, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     """A row of the evaluation as spikes and of the energy estimate; empty without settings."""
     if not how:
         return {"error": None}
@@ -67,21 +70,22 @@ def evaluate(model: Model, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def measure(model: Model, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+def measure(model: TrainedNetwork, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     """Accuracy and events as spikes, and joules on the chip if one is named."""
     options = {key: how[key] for key in SPIKING if key in how and key not in ("samples", "on")}
     if options.get("bits") == FLOAT:
         options["bits"] = None
     samples = first_samples(data, how.get("samples"))
     on = how.get("on", "emulator")
-    found = model.evaluate(samples, on=on, **{"code": "graded", **options}).to_dict()
+    found = evaluate_model(
+        model, model.labelled(samples), on=on, **{"code": "graded", **options}
+    ).to_dict()
     row = {"spiking_accuracy": found["accuracy"], **{key: found[key] for key in EVENTS}}
     if PROFILE not in how:
         return row
     steps = options.pop("steps", None)
-    run = model.to_spiking(**{"code": "graded", **options}).run(
-        samples.x, on="emulator", steps=steps
-    )
+    spiking = lower_network(model.network, model.params, **{"code": "graded", **options})
+    run = run_spikes(spiking, samples.x, on="emulator", steps=steps)
     energy = estimate_energy(run, how[PROFILE])
     return row | {
         "joules": energy.joules,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,7 @@ from neuro_eqprop.simulators.brian2.setup import Handle, settings
 from neuro_eqprop.simulators.brian2.setup import simulator as import_brian2
 from neuro_eqprop.simulators.registry import check_run, load_backend
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, Stimulus
-
-if TYPE_CHECKING:
-    from neuro_eqprop.api.spiking_model import SpikingModel
+from neuro_eqprop.spiking.lowered import LoweredNetwork
 
 brian2 = import_brian2()
 
@@ -52,7 +50,9 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
         Time of a step: `network.run(32 * network.step)`.
     """
 
-    def __init__(self, spiking: SpikingModel, samples: int, biology: Biology | None = None) -> None:
+    def __init__(
+        self, spiking: LoweredNetwork, samples: int, biology: Biology | None = None
+    ) -> None:
         super().__init__()
         self.spiking, self.samples, self.biology = spiking, samples, biology
         self.description = spiking.network
@@ -133,7 +133,7 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
 
     def set_target(self, target: npt.ArrayLike) -> None:
         """Set the targets (samples, classes) that the output is nudged towards when beta is set."""
-        nothing = np.zeros((self.samples, self.spiking.model.network.input.size))
+        nothing = np.zeros((self.samples, self.spiking.rate.input.size))
         self._set(self.spiking.encode(nothing, np.asarray(target, dtype=np.float64)), "pull")
 
     def _set(self, stimulus: Stimulus, variable: str) -> None:
@@ -177,7 +177,7 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
         drive = np.asarray(self.drive.drive)
         window = tail(drive.shape[1], self.spiking.coding.tail)
         mean = drive[:, -window:].mean(axis=1).reshape(self.samples, -1)
-        return np.asarray(mean[:, : self.spiking.model.network.output.size].argmax(axis=1))
+        return np.asarray(mean[:, : self.spiking.rate.output.size].argmax(axis=1))
 
 
 def label(projection: Projection) -> str:
@@ -194,7 +194,7 @@ def identifier(name: str) -> str:
 
 
 def brian2_network(
-    spiking: SpikingModel,
+    spiking: LoweredNetwork,
     *,
     x: npt.ArrayLike | None = None,
     samples: int = 1,
@@ -216,7 +216,7 @@ def brian2_network(
             "the two neurons of a pair of dale=True need the same noise, and Brian2's generator "
             "draws it for each neuron; use noise=0, or the backend brian2-biology"
         )
-    count = samples if x is None else len(spiking.model.samples(x))
+    count = samples if x is None else len(spiking.samples(x))
     # Variables have 64 bits even if the user's preferences say otherwise; these are restored.
     with settings(brian2):
         network = Brian2Network(spiking.with_nudge(), count, options)

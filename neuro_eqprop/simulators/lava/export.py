@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from neuro_eqprop.simulators.lava.native.plan import (
 )
 from neuro_eqprop.simulators.lava.setup import prepare_import
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork
+from neuro_eqprop.spiking.lowered import LoweredNetwork, lower_network
 from neuro_eqprop.spiking.make_plastic import (
     ALWAYS,
     PlasticityConfig,
@@ -35,7 +36,6 @@ from neuro_eqprop.spiking.make_plastic import (
 from neuro_eqprop.spiking.plasticity import LearningRule, TrainingSamples, engine_for
 
 if TYPE_CHECKING:
-    from neuro_eqprop.api.spiking_model import SpikingModel
     from neuro_eqprop.simulators.lava.native.exact import ExactNetwork
     from neuro_eqprop.simulators.lava.native.learning import LearningNetwork
     from neuro_eqprop.simulators.lava.native.stock import StockNetwork
@@ -47,7 +47,7 @@ INTEGER_LIMIT = 1.0
 
 
 def lava_network(
-    spiking: SpikingModel,
+    spiking: LoweredNetwork,
     *,
     neurons: str = "exact",
     reset_interval: int | None = None,
@@ -74,7 +74,7 @@ def lava_network(
             f"spikes; use to_spiking(input='current')"
         )
     if neurons == "stock":
-        plain = spiking.model.to_spiking(code=spiking.coding.code)
+        plain = lower_network(spiking.rate, spiking.exact, code=spiking.coding.code)
         return stock_network(
             plain.network,
             plain.input_weights,
@@ -95,7 +95,8 @@ def lava_network(
 
 
 def learning_network(
-    spiking: SpikingModel,
+    spiking: LoweredNetwork,
+    make_model: Callable[[Mapping[str, Array]], Any],
     *,
     beta: float | None = None,
     rate: float | npt.ArrayLike = RATE,
@@ -111,12 +112,13 @@ def learning_network(
             "a Lava process learns in floating point, or with the 9-bit weights of Lava's engine: "
             "leave out bits, and use engine=True for integers"
         )
-    model, code = spiking.model, spiking.coding.code
+    code = spiking.coding.code
     check_code(code)
     assert code.learning is not None
     if phases is None or isinstance(phases, int):
+        assert beta is not None, "the default is that of the model"
         lengths = code.learning.lengths(phases)
-        phases = lengths.schedule(beta=model.beta if beta is None else beta, centered=True)
+        phases = lengths.schedule(beta=beta, centered=True)
     elif beta is not None:
         raise ValueError("phases that are given one by one have their own beta; leave out beta")
     coding = replace(spiking.coding, theta=THETA)
@@ -127,14 +129,16 @@ def learning_network(
         made = engine_for(first, gap=rule.gap, window=rule.window, scale=limit / 256, seed=seed)
         rule = replace(rule, numbers=made)
     how = PlasticityConfig(coding, rule, limit, spiking.network.dt)
-    plastic = make_plastic(model.network, model.params, how)
-    size, classes = model.network.input.size, model.network.output.size
-    nothing = training_stimulus(model.network, np.zeros((1, size)), np.zeros((1, classes)), coding)
+    plastic = make_plastic(spiking.rate, spiking.exact, how)
+    size, classes = spiking.rate.input.size, spiking.rate.output.size
+    nothing = training_stimulus(spiking.rate, np.zeros((1, size)), np.zeros((1, classes)), coding)
     job = LearningJob(plastic, TrainingSamples(nothing, rates[:1]))
     check_learning(job)
     from neuro_eqprop.simulators.lava.native.learning import LearningNetwork, LearningPlan
 
-    return LearningNetwork(LearningPlan(job, rates, coding.grid, model, ALWAYS), name)
+    return LearningNetwork(
+        LearningPlan(job, rates, coding.grid, spiking.exact, make_model, ALWAYS), name
+    )
 
 
 def stock_network(

@@ -19,7 +19,6 @@ import torch
 from snntorch import surrogate as surrogates
 from torch import Tensor, nn
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array, type_name
 from neuro_eqprop.dynamics.schedules import tail
 from neuro_eqprop.networks.network import Cost, DirectedEdge, Network, Role
@@ -31,7 +30,6 @@ from neuro_eqprop.spiking.rounding import Rounding, round_weight
 
 Surrogate: TypeAlias = Callable[[Tensor], Tensor]
 """A step function of (voltage - threshold) with a surrogate slope, as in `snntorch.surrogate`."""
-FINE_TUNED = "fine-tuned in snnTorch"
 """The provenance of a model that `from_snntorch` returns."""
 FINEST = 2.0**-12
 """Finest scale of quantised weights."""
@@ -296,41 +294,12 @@ def check_support(network: Network, coding: Coding) -> None:
             )
 
 
-def from_snntorch(module: SpikingModule) -> Model:
-    """The rate model with the weights of a fine-tuned module.
-
-    Parameters
-    ----------
-    module : SpikingModule
-        As `SpikingModel.to_snntorch` returns it. Weights of a module with `bits` come back rounded
-        to them.
-
-    Returns
-    -------
-    Model
-        It can be evaluated, saved and translated to spikes like any other model.
-
-    Examples
-    --------
-    >>> import neuro_eqprop as ne, torch
-    >>> data = ne.load_data("digits")
-    >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
-    >>> module = model.to_spiking(code="graded", bits=8).to_snntorch()
-    >>> optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
-    >>> x, y = torch.tensor(data.train.x[:64]), torch.tensor(data.train.y[:64])
-    >>> loss = torch.nn.functional.cross_entropy(module(x, steps=16).logits, y)
-    >>> loss.backward()
-    >>> optimizer.step()
-    >>> ne.from_snntorch(module).provenance
-    'fine-tuned in snnTorch'
-    """
+def trained_parameters(module: SpikingModule) -> dict[str, Array]:
+    """The weights and biases of a module; with `bits` rounded to them."""
     if not isinstance(module, SpikingModule):
         raise TypeError(
             f"from_snntorch takes the module of SpikingModel.to_snntorch, not "
             f"{type_name(module)}; from_torch converts other modules"
         )
     given = module.rounded_weights() if module.bits is not None else dict(module.values.items())
-    params = {
-        name: value.detach().cpu().numpy().astype(np.float64) for name, value in given.items()
-    }
-    return Model(module.network, params, provenance=FINE_TUNED)
+    return {name: value.detach().cpu().numpy().astype(np.float64) for name, value in given.items()}

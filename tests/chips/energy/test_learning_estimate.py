@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.api.model import Model
+from neuro_eqprop.api.run import Run, open_run
 from neuro_eqprop.chips.energy.estimate import Options
 from neuro_eqprop.chips.energy.estimate_workload import estimate_chip
 from neuro_eqprop.chips.energy.event_counts import Event, events_per_sample
@@ -27,7 +28,6 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.checkpoint import save
 from neuro_eqprop.runs.energy import estimate_energy
 from neuro_eqprop.runs.learning_cost import LearningCounts, count_learning_events
-from neuro_eqprop.runs.run_folder import Run, open_run
 from neuro_eqprop.simulators.recordings import Counts
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.make_plastic import ALWAYS

@@ -11,27 +11,25 @@ import numpy as np
 import pytest
 
 import neuro_eqprop
+from neuro_eqprop.api import learn_on_chip as module
+from neuro_eqprop.api.learn_on_chip import OnChipModel, learn_on_chip
 from neuro_eqprop.api.model import Model
+from neuro_eqprop.api.run import open_run
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, load_data
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.runs import on_chip_config
-from neuro_eqprop.runs.learn_on_chip import (
-    OnChipModel,
-    OnChipWarning,
-    TraceRequest,
-    api,
-    learn_on_chip,
-    learning_result,
-)
+from neuro_eqprop.runs.learn_on_chip.loop import OnChipWarning
+from neuro_eqprop.runs.learn_on_chip.result import learning_result
+from neuro_eqprop.runs.learn_on_chip.trace import TraceRequest
 from neuro_eqprop.runs.learning_cost import run_plasticity
 from neuro_eqprop.runs.on_chip_config import (
     DEEP_FEEDBACK,
     learning_settings,
     was_learned_on_chip,
 )
-from neuro_eqprop.runs.run_folder import STUDY, open_run
+from neuro_eqprop.runs.run_folder import STUDY
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.traces.lazy import read
 
@@ -55,8 +53,8 @@ def check_equal(a: Model, b: Model) -> None:
 
 
 def test_the_example_of_the_docstring_runs() -> None:
-    assert doctest.testmod(api).attempted > 0
-    assert doctest.testmod(api).failed == 0
+    assert doctest.testmod(module).attempted > 0
+    assert doctest.testmod(module).failed == 0
 
 
 def test_it_returns_a_model_with_history_and_writes_no_folder(

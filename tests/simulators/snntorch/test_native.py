@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from neuro_eqprop.api.from_snntorch import from_snntorch
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import load_digits
 from neuro_eqprop.dynamics.schedules import free_only, tail
@@ -18,7 +19,7 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.simulators.reference.simulator import Reference
-from neuro_eqprop.simulators.snntorch.native import SpikingModule, from_snntorch
+from neuro_eqprop.simulators.snntorch.native import SpikingModule
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.lower import lower, stimulate
 

@@ -9,8 +9,8 @@ integers of Lava's engine.
 
 # No `from __future__ import annotations`: Lava executes this file under another module name.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 from lava.proc.dense.process import LearningDense
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.simulators.lava.job import tick
 from neuro_eqprop.simulators.lava.learning.job import (
@@ -66,7 +65,10 @@ class LearningPlan:
     """Learning rate of each sample; later samples use the last one."""
     grid: float
     """Samples and targets are rounded to multiples of this."""
-    model: Model
+    params: Mapping[str, Array]
+    """The initial parameters of the rate network."""
+    make_model: Callable[[Mapping[str, Array]], Any]
+    """Makes a `Model` of learned parameters."""
     always: str
     """The population whose outgoing weights are the biases."""
 
@@ -290,16 +292,16 @@ class LearningNetwork(ExportedNetwork):
                 found[projection.name] = np.array(values, dtype=np.float64) * step
         return found
 
-    def model(self, weights: Mapping[str, Array] | None = None) -> Model:
+    def model(self, weights: Mapping[str, Array] | None = None) -> Any:  # noqa: ANN401
         """The rate model with the learned weights, or with those of an earlier `weights()`."""
-        found, before = self.weights() if weights is None else weights, self.plan.model
+        learned, plan = self.weights() if weights is None else weights, self.plan
         params = {
-            name: found[name]
-            if name in found
-            else found[f"{self.plan.always}->{name}"].reshape(value.shape)
-            for name, value in before.params.items()
+            name: learned[name]
+            if name in learned
+            else learned[f"{plan.always}->{name}"].reshape(value.shape)
+            for name, value in plan.params.items()
         }
-        return replace(before, params=params, provenance="learned on lava")
+        return plan.make_model(params)
 
     def save(
         self,

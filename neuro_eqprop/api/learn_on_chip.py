@@ -1,14 +1,16 @@
-"""The public function `learn_on_chip`."""
+"""`learn_on_chip`: learning in the spiking domain itself, and the model that it gives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import check_callback, type_name
 from neuro_eqprop.data import Dataset, load_data, save_npz
+from neuro_eqprop.files.write import write_text
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.executors import Executor
 from neuro_eqprop.runs.learn_on_chip.loop import (
@@ -19,16 +21,35 @@ from neuro_eqprop.runs.learn_on_chip.loop import (
     no_metrics,
     no_samples,
 )
-from neuro_eqprop.runs.learn_on_chip.model import OnChipModel
+from neuro_eqprop.runs.learn_on_chip.model import OnChipNetwork
 from neuro_eqprop.runs.learn_on_chip.task import prepare
 from neuro_eqprop.runs.learn_on_chip.trace import TraceRequest
-from neuro_eqprop.runs.on_chip_config import EPOCHS, RATES, learning_settings
-from neuro_eqprop.runs.run_folder import TRACES
+from neuro_eqprop.runs.on_chip_config import EPOCHS, RATES, learning_settings, write
+from neuro_eqprop.runs.run_folder import STUDY, TRACES, save_model
 from neuro_eqprop.runs.train import ARRAYS, data_name
 from neuro_eqprop.runs.workers import Shared
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.traces.lazy import open_trace, read
 from neuro_eqprop.training.study import CUSTOM
+from neuro_eqprop.training.study import read as read_study
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnChipModel(OnChipNetwork, Model):
+    """A `Model` that learned on a chip, with the facts of its learning: see `OnChipNetwork`."""
+
+    def save(
+        self, path: str | Path, *, dataset: str | Path | None = None, force: bool = False
+    ) -> None:
+        """Write the model as `Model.save` does; a run folder also gets the settings of [learn].
+
+        `energy` then estimates the learning that took place, and `report` shows it.
+        """
+        super().save(path, dataset=dataset, force=force)
+        if Path(path).is_dir():
+            study = Path(path) / STUDY
+            write_text(study, write(read_study(study), self.config))
+            save_model(Path(path), self)  # again: with the digest of these settings
 
 
 def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
@@ -165,7 +186,7 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
             model = replace(model, trace=opened)
     if path is not None and study.dataset == str((path / ARRAYS).resolve()):
         save_npz(loaded, path / ARRAYS)
-    return model
+    return OnChipModel.of(model)
 
 
 def trace_request(

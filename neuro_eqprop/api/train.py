@@ -1,0 +1,146 @@
+"""`train`: a rate network, in memory or into a run folder."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.api.model import Model
+from neuro_eqprop.api.run import Run
+from neuro_eqprop.common.arrays import ArgumentError, check_callback
+from neuro_eqprop.data import Dataset, hold_out, load_data, save_npz
+from neuro_eqprop.networks.network import Network
+from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement
+from neuro_eqprop.runs.train import (
+    ARRAYS,
+    NO_DATA,
+    BatchCallback,
+    EpochCallback,
+    TrainingOutput,
+    TrainingWarning,
+    data_name,
+    no_metrics,
+    no_progress,
+    starting_study,
+    train_study,
+)
+from neuro_eqprop.training.distributed import started_by_torchrun
+from neuro_eqprop.training.study import Study, adapt
+
+
+def train(  # noqa: PLR0913 - keyword arguments, all with defaults
+    network: str | Path | Network | Study | None = None,
+    data: str | Path | Dataset | None = None,
+    *,
+    out: str | Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+    traces: str | Path | None = None,
+    progress: EpochCallback | None = None,
+    on_batch: BatchCallback | None = None,
+    announce: AnnounceCallback | None = None,
+    deadline: float | None = None,
+    **settings: Any,  # noqa: ANN401
+) -> Model:
+    """Train a rate network by equilibrium propagation.
+
+    Each batch settles freely and then nudged towards its targets; the difference of the two
+    equilibria is the update (Scellier & Bengio 2017), by default with centered nudging (Laborieux
+    et al. 2021).
+
+    Parameters
+    ----------
+    network : str, Path, Network or Study
+        The name of a model ("layered", "looped", "conv", "transformer", ...), a network, or a
+        study: all settings, as an object or in a `.toml` file. None resumes the run in `out`.
+    data : str, Path or Dataset, optional
+        The name of a data set ("digits", "mnist"), a `.npz` file, or the data; a study names its
+        own.
+    out : str or Path, optional
+        The run folder to write; None keeps the result in memory.
+    force : bool
+        Whether to replace an existing run in `out`.
+    resume : bool
+        Whether to continue the run in `out`; all settings must be the same.
+    traces : str or Path, optional
+        Trace file, `.h5`, that records how a few samples settle after each epoch.
+    progress : callable, optional
+        Called with the metrics of each epoch, a dict; for example `print`.
+    on_batch : callable, optional
+        Called with the fraction of an epoch since the last call, and the accuracy of the epoch so
+        far.
+    announce : callable, optional
+        Called with the plan of the trace before the first epoch.
+    deadline : float, optional
+        Time limit in seconds, after which a DeadlineError is raised; `resume` continues after the
+        last finished epoch. None for no limit.
+    **settings
+        Settings of the study by name: `hidden`, `activation`, `epochs`, `batch`, `learning_rate`,
+        `beta`, `rule`, `nudging`, `seed`, `validation`, ...
+
+    Returns
+    -------
+    Model
+        The trained model with its settings and the metrics of each epoch in `history`.
+
+    Warns
+    -----
+    TrainingWarning
+        If the training diverged; the model is that of the last good epoch, and `diverged` says why.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=2, seed=0)
+    >>> model.history["test_accuracy"].shape
+    (2,)
+    >>> model.evaluate(data.test).accuracy > 0.5
+    True
+
+    The settings of a run, with another seed:
+
+    >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/seed0")
+    >>> ne.train("runs/seed0/study.toml", seed=1).study.seed
+    1
+    """
+    for name, callback in (("progress", progress), ("on_batch", on_batch), ("announce", announce)):
+        check_callback(name, callback)
+    path = None if out is None else Path(out)
+    if resume and path is None:
+        raise ArgumentError("a run is resumed in its folder; name it by `out`")
+    base = starting_study(network, path, resume=resume)
+    if data is None and base.dataset == NO_DATA:
+        raise TypeError("train takes the data second: a name, a .npz file or a Dataset")
+    whole = load_data(base.dataset if data is None else data)
+    study = adapt(base, dict(**settings, dataset=data_name(data, whole, path)))
+    part = study.training.validation
+    loaded = hold_out(whole, part, study.seed) if part else whole
+    made = network if isinstance(network, Network) else study.network(loaded)
+    output = TrainingOutput(
+        path,
+        force,
+        resume,
+        None if traces is None else Path(traces),
+        progress or no_metrics,
+        on_batch or no_progress,
+        announce or no_announcement,
+        deadline,
+    )
+    model, diverged = train_study(study, made, loaded, output)
+    main = started_by_torchrun().main
+    if main and path is not None and study.dataset == str((path / ARRAYS).resolve()):
+        save_npz(whole, path / ARRAYS)
+    if diverged:
+        warnings.warn(diverged, TrainingWarning, stacklevel=2)
+    return Model.of(replace(model, diverged=diverged))
+
+
+def run_training(
+    study: Study, out: Path, *, force: bool, resume: bool, on_epoch: EpochCallback = no_metrics
+) -> dict[str, Any]:
+    """Train a study into a run folder; return the fields of `train --json`."""
+    model = train(study, out=out, force=force, resume=resume, progress=on_epoch)
+    return Run(out, model, study).summary()

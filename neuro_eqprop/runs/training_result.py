@@ -1,0 +1,45 @@
+"""The result of a training, as `train --json` prints it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.data import Dataset
+from neuro_eqprop.dynamics.inference import score
+from neuro_eqprop.dynamics.solve import Stop
+from neuro_eqprop.networks import ops as array_ops
+from neuro_eqprop.runs import run_folder
+from neuro_eqprop.training.study import Study
+from neuro_eqprop.training.trained import TrainedNetwork
+
+SETTLED = Stop(1e-4, 200)
+"""Criterion by which a sample counts as settled in the metrics of an epoch."""
+
+
+def training_result(
+    model: TrainedNetwork, data: Dataset, *, out: Path | None, seconds: float
+) -> dict[str, Any]:
+    """Return the fields of `train --json`."""
+    study, network = model.study or Study(), model.network
+    last = model.history[model.epochs - 1]
+    ops = array_ops.TorchOps(device=study.training.device)
+    params = {name: ops.from_numpy(value) for name, value in model.params.items()}
+    test = score(ops, network, params, data.test, damping=study.damping)
+    held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
+    return {
+        **run_folder.head(out, study, model),
+        "train_accuracy": score(ops, network, params, data.train, SETTLED, study.damping).accuracy,
+        **held,
+        "test_accuracy": test.accuracy,
+        "confusion": test.confusion.tolist(),
+        "settled": test.settled,
+        "seconds": seconds,
+        "settle_steps": last["settle_steps"],
+        "spectral": last["spectral"],
+        "drift": last["drift"],
+        "cosine": last["cosine"],
+        "warning": last["warning"],
+        "note": data.note,
+        "diverged": model.diverged,
+    }
