@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -127,7 +126,7 @@ def export_lava(
         description, arrays = package.exact_description(
             spiking.network, spiking.input_weights, spiking.coding.grid
         )
-    python = interpreter(os.environ, sys.version_info[:2])
+    python = interpreter(os.environ)
     place.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=place.parent, prefix=".export-") as temporary:
         draft = Path(temporary) / place.name

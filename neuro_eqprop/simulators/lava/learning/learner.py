@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +62,7 @@ class LavaLearner:
 
     def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
         """Raise an error if Lava is missing or its engine cannot train the network."""
-        interpreter(os.environ, sys.version_info[:2])
+        interpreter(os.environ)
         check(LearningJob(plastic, training))
 
     def learn(
