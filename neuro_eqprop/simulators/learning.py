@@ -1,4 +1,4 @@
-"""The interface of a learner, and the result of a learning run."""
+"""The interface of a learner, and what a learning run counts, records and returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.recordings import NOTHING, Counts, Record, Recording
-from neuro_eqprop.spiking.ir import Gain
+from neuro_eqprop.spiking.fixed_point import weights as integer_weights
+from neuro_eqprop.spiking.ir import Gain, Graded, Projection
 from neuro_eqprop.spiking.plasticity import (
     COMMIT,
     LoihiEngine,
@@ -38,6 +39,8 @@ class Synapses:
 
 
 NO_SYNAPSES = Synapses()
+SYNAPSE_VARIABLES = ("pre", "post", "tag", "weight")
+"""Recorded variables of a synapse at the end of every step: both traces, tag and weight."""
 
 
 def refuse_margin(name: str, plastic: PlasticNetwork) -> None:
@@ -48,20 +51,42 @@ def refuse_margin(name: str, plastic: PlasticNetwork) -> None:
         )
 
 
-SYNAPSE_VARIABLES = ("pre", "post", "tag", "weight")
-"""Recorded variables of a synapse at the end of every step: both traces, tag and weight."""
+@dataclass(slots=True)
+class EffectiveWeights:
+    """Weights of a projection, which pass on weight * gain; in integers, gain is the step size."""
+
+    projection: Projection
+    learns: bool
+    weight: Array
+    """In weight steps."""
+    gain: Array
+    """Of each synapse, or one for all."""
 
 
-def empty_history(synapses: Synapses, samples: int, steps: int) -> Array:
-    """Zeros of the shape of `Learned.history`, which has no entries if no synapse is recorded."""
-    chosen = len(synapses.chosen)
-    shape = (samples, steps, chosen) if chosen else (0, 0, 0)
-    return np.zeros((*shape, len(SYNAPSE_VARIABLES)))
-
-
-def part_of(plastic: PlasticNetwork, name: str) -> Plastic:
-    """The plastic part to which a projection belongs, itself or as the mirror."""
-    return next(part for part in plastic.plastic if name in (part.name, part.mirror))
+def effective_weights(plastic: PlasticNetwork, first: int) -> list[EffectiveWeights]:
+    """The weights of all projections before the first sample, of which `first` are learned."""
+    network, found = plastic.network, []
+    for projection in network.projections:
+        learns = projection.gain is Gain.ONE and projection.name in plastic.learns
+        weight, gain = projection.weight, np.ones(())
+        if network.fixed is None:
+            weight = weight.copy()
+            if projection.gain is Gain.ONE:
+                gain = plastic.gains.get(projection.name, gain)
+        else:
+            fixed = integer_weights(network, projection)  # raises an error for weights too large
+            if learns:
+                source = network[projection.source].neuron
+                theta = source.theta if isinstance(source, Graded) else 1.0
+                step = plastic.part_of(projection.name).scale
+                weight = weight / step
+                gain = np.array(step * theta / network.fixed.units[projection.target])
+            else:
+                weight = fixed.astype(np.float64)
+        if learns and isinstance(plastic.rule.numbers, LoihiEngine) and not first:
+            weight = 2.0 * np.floor(weight / 2.0)
+        found.append(EffectiveWeights(projection, learns, weight, gain))
+    return found
 
 
 def engine_draws(engine: LoihiEngine, steps: int) -> Array:
@@ -74,6 +99,13 @@ def engine_draws(engine: LoihiEngine, steps: int) -> Array:
     post = np.random.default_rng(engine.seed + 2).random(2 * steps + 1)[2::2]
     own = np.random.default_rng(2).random(steps + 1)[1:]
     return np.stack([pre, post, own])
+
+
+def empty_history(synapses: Synapses, samples: int, steps: int) -> Array:
+    """Zeros of the shape of `Learned.history`, which has no entries if no synapse is recorded."""
+    chosen = len(synapses.chosen)
+    shape = (samples, steps, chosen) if chosen else (0, 0, 0)
+    return np.zeros((*shape, len(SYNAPSE_VARIABLES)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +139,6 @@ class Learned:
         return sum(self.counts.values(), Counts())
 
 
-def recordings(
-    record: Record, spikes: Mapping[str, Array], signals: Mapping[tuple[str, str], Array]
-) -> tuple[Recording, ...]:
-    """Recordings of each sample, from arrays (samples, steps, units)."""
-    first = next(iter((*spikes.values(), *signals.values())), np.zeros((0, 0, 0)))
-    return tuple(
-        Recording(
-            {name: np.asarray(spikes[name][k], dtype=np.float64) for name in record.spikes},
-            {key: np.asarray(signals[key][k], dtype=np.float64) for key in record.signals},
-        )
-        for k in range(len(first))
-    )
-
-
 class Learner(Protocol):
     """A simulator that runs the rule of `neuro_eqprop.spiking.plasticity`."""
 
@@ -138,8 +156,8 @@ class Learner(Protocol):
         plastic: PlasticNetwork,
         training: TrainingSamples,
         *,
-        synapses: Synapses,
-        progress: ProgressCallback,
+        synapses: Synapses = NO_SYNAPSES,
+        progress: ProgressCallback = no_progress,
     ) -> Learned:
         """Learn from all samples in order, from the resting state with all traces at zero."""
         ...
@@ -159,6 +177,78 @@ class Events:
     """Weight updates of the synapses onto each population."""
     nudged: Ints | None = None
     """Of each sample, whether its nudged phases ran (1 or 0); None if all did."""
+
+
+class LearningLog:
+    """What a learning run counts and records."""
+
+    def __init__(
+        self, plastic: PlasticNetwork, training: TrainingSamples, synapses: Synapses
+    ) -> None:
+        self.plastic, self.training, self.synapses = plastic, training, synapses
+        network, rule, samples = plastic.network, plastic.rule, training.stimulus.samples
+        self.columns = {p.name: k for k, p in enumerate(network.populations)}
+        rows = len(rule.schedule) + 1
+        sent = {p.name: np.zeros((rows, p.size), dtype=np.int64) for p in network.populations}
+        self.counted = np.zeros((3, rows, len(sent)), dtype=np.int64)
+        self.nudged = np.ones(samples, dtype=np.int64)
+        traces, tags, weights = self.counted
+        self.events = Events(sent, traces, tags, weights, self.nudged)
+        self.drives = np.zeros((samples, network[network.output].size))
+        """Drive of the output in the free phase (samples, units)."""
+        self.history = empty_history(synapses, samples, rule.steps)
+        recorded = [(name, "spikes") for name in synapses.activity.spikes]
+        self.activity = {
+            key: np.zeros((samples, rule.steps - 1, network[key[0]].size))
+            for key in (*recorded, *synapses.activity.signals)
+        }
+        """By population and variable, the recorded activity (samples, steps, units)."""
+        self.clipped = self.overflows = 0
+
+    def count(self, counts: Ints, part: Plastic, events: int) -> None:
+        """Count events of a part at its target population, and at its source if mirrored."""
+        projection = self.plastic.projection(part.name)
+        counts[self.columns[projection.target]] += events
+        if part.mirror is not None:
+            counts[self.columns[projection.source]] += events
+
+    def result(self, weights: Mapping[str, Array], tags: Mapping[str, Array]) -> Learned:
+        """The result of the run; `weights` of the parts and `tags` are in their number format."""
+        plastic, found, saturated = self.plastic, dict[str, Array](), dict[str, int]()
+        for part in plastic.plastic:
+            low, high = plastic.limits(part)
+            weight = weights[part.name]
+            for name in part.names:
+                found[name] = plastic.weight_step(part) * weights[name]
+                saturated[name] = int(np.count_nonzero((weight <= low) | (weight >= high)))
+        record = self.synapses.activity
+        spikes = {name: self.activity[name, "spikes"] for name in record.spikes}
+        return Learned(
+            found,
+            tags,
+            self.drives,
+            tally_learning(plastic, self.training, self.events),
+            saturated,
+            self.clipped,
+            self.overflows,
+            self.history,
+            recordings(record, spikes, self.activity),
+            self.nudged,
+        )
+
+
+def recordings(
+    record: Record, spikes: Mapping[str, Array], signals: Mapping[tuple[str, str], Array]
+) -> tuple[Recording, ...]:
+    """Recordings of each sample, from arrays (samples, steps, units)."""
+    first = next(iter((*spikes.values(), *signals.values())), np.zeros((0, 0, 0)))
+    return tuple(
+        Recording(
+            {name: np.asarray(spikes[name][k], dtype=np.float64) for name in record.spikes},
+            {key: np.asarray(signals[key][k], dtype=np.float64) for key in record.signals},
+        )
+        for k in range(len(first))
+    )
 
 
 def tally_learning(

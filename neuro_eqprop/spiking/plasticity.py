@@ -70,7 +70,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Bits, Ints
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -160,6 +160,18 @@ Arithmetic: TypeAlias = IntegerArithmetic | LoihiEngine
 
 
 @dataclass(frozen=True, slots=True)
+class EpisodeStep:
+    """One step of a sample."""
+
+    phase: int
+    """Row of its phase in the schedule; the commit is one phase more."""
+    beta: float
+    in_window: bool
+    gate: float
+    """The third factor f; zero outside the window."""
+
+
+@dataclass(frozen=True, slots=True)
 class LearningRule:
     """How a network learns: phases, traces, batch size and number format."""
 
@@ -222,6 +234,26 @@ class LearningRule:
         return sum(phase.steps for phase in self.schedule) + 1
 
     @property
+    def episode(self) -> tuple[EpisodeStep, ...]:
+        """The steps of a sample; the last one is the commit."""
+        steps = [
+            EpisodeStep(row, phase.beta, inside, gate if inside else 0.0)
+            for row, (phase, gate) in enumerate(zip(self.schedule, self.gates, strict=True))
+            for inside in np.arange(phase.steps) >= phase.steps - phase.window
+        ]
+        return (*steps, EpisodeStep(len(self.schedule), 0.0, in_window=False, gate=0.0))
+
+    def commits(self, samples: int) -> Bits:
+        """Whether each sample of a run ends a batch or the run, so that the weights change."""
+        sample = np.arange(samples)
+        return np.asarray((sample % self.batch == self.batch - 1) | (sample == samples - 1))
+
+    @property
+    def top(self) -> float:
+        """The trace of a unit that fires in every step."""
+        return 1.0 if self.numbers is None else float(self.numbers.top)
+
+    @property
     def input_levels(self) -> int:
         """The largest power of two that divides the length of a nudged phase; 0 if below 16.
 
@@ -274,6 +306,11 @@ class Plastic:
         if not self.limit > 0:
             raise PlasticityError(f"weights of {self.name!r} with limit {self.limit} cannot learn")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The projection and its mirror."""
+        return (self.name,) if self.mirror is None else (self.name, self.mirror)
+
 
 @dataclass(frozen=True, slots=True)
 class PlasticNetwork:
@@ -286,11 +323,11 @@ class PlasticNetwork:
 
     def __post_init__(self) -> None:
         for part in self.plastic:
-            for name in (part.name, *([part.mirror] if part.mirror else [])):
-                found = self.projection(name)
-                if found.delay != 1:
+            for name in part.names:
+                delay = self.projection(name).delay
+                if delay != 1:
                     raise PlasticityError(
-                        f"{name!r} has a delay of {found.delay}; learning needs delay 1"
+                        f"{name!r} has a delay of {delay}; learning needs delay 1"
                     )
             if np.abs(self.projection(part.name).weight).max(initial=0.0) > part.limit:
                 raise PlasticityError(f"weights of {part.name!r} start beyond {part.limit:g}")
@@ -343,13 +380,39 @@ class PlasticNetwork:
 
     @property
     def learns(self) -> frozenset[str]:
-        """Names of all projections whose weights change."""
-        names = [name for p in self.plastic for name in (p.name, p.mirror) if name]
-        return frozenset(names)
+        """The names of all projections whose weights change."""
+        return frozenset(name for part in self.plastic for name in part.names)
+
+    def part_of(self, name: str) -> Plastic:
+        """The plastic part to which a projection belongs, itself or as the mirror."""
+        return next(part for part in self.plastic if name in part.names)
+
+    def weight_step(self, part: Plastic) -> float:
+        """The value of a weight of one; in floating point one."""
+        return 1.0 if self.rule.numbers is None else part.scale
+
+    def limits(self, part: Plastic) -> tuple[float, float]:
+        """The lowest and the highest weight, in weight steps."""
+        if self.rule.numbers is None:
+            return -part.limit, part.limit
+        low, high = self.rule.numbers.range
+        return float(low), float(high)
 
     def eta(self, part: Plastic, rate: float, samples: int) -> float:
         """The factor of a tag in a commit after `samples` samples."""
         return part.share * rate / (self.rule.gap * self.rule.window * samples)
+
+    def etas(self, rates: Array) -> Array:
+        """The factors of tags in a commit after each sample (samples, parts), in weight steps.
+
+        Those of the samples without a commit (`LearningRule.commits`) are not used.
+        """
+        done = np.arange(len(rates)) % self.rule.batch + 1
+        share = np.array([part.share for part in self.plastic])
+        found = share * rates[:, None] / (self.rule.gap * self.rule.window * done)[:, None]
+        if isinstance(self.rule.numbers, IntegerArithmetic):
+            found = found / [part.scale * self.rule.numbers.top**2 for part in self.plastic]
+        return np.asarray(found)
 
 
 def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> PlasticNetwork:

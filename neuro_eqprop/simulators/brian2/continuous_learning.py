@@ -36,7 +36,6 @@ from neuro_eqprop.simulators.learning import (
     ProgressCallback,
     Synapses,
     empty_history,
-    part_of,
     refuse_margin,
     tally_learning,
 )
@@ -264,7 +263,7 @@ class TraceRecorder(StepRecorder):
 
     def synapse(self, name: str, target: int, source: int) -> Array:
         """Traces at both ends, tag and weight of a synapse (samples, variables)."""
-        part = part_of(self.plastic, name)
+        part = self.plastic.part_of(name)
         row, column = (target, source) if name == part.name else (source, target)
         projection = self.plastic.projection(name)
         return np.stack(

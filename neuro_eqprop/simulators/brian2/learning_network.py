@@ -22,7 +22,7 @@ from neuro_eqprop.simulators.brian2.learning_equations import (
     trace_constants,
 )
 from neuro_eqprop.simulators.brian2.setup import Handle, run_network
-from neuro_eqprop.simulators.learning import ProgressCallback, part_of
+from neuro_eqprop.simulators.learning import ProgressCallback
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Spiking
 from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
 
@@ -177,7 +177,7 @@ class LearningNetwork:
 
     def monitor_synapse(self, name: str, target: int, source: int) -> list[Handle]:
         """Add monitors of a synapse: its traces, tag and weight, or those of the one it mirrors."""
-        part = part_of(self.plastic, name)
+        part = self.plastic.part_of(name)
         row, column = (target, source) if name == part.name else (source, target)
         projection, paths = self.plastic.projection(part.name), self.pairs[part.name]
         place = row * projection.weight.shape[1] + column

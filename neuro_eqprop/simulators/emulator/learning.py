@@ -7,38 +7,34 @@ from math import frexp
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.simulators.emulator import numba_error
 from neuro_eqprop.simulators.learning import (
-    Events,
+    NO_SYNAPSES,
     Learned,
+    LearningLog,
     ProgressCallback,
     Synapses,
-    empty_history,
+    effective_weights,
     engine_draws,
-    part_of,
-    recordings,
-    tally_learning,
+    no_progress,
 )
-from neuro_eqprop.simulators.recordings import NOTHING, Recording
 from neuro_eqprop.spiking.counter_rng import mix
-from neuro_eqprop.spiking.fixed_point import (
-    ONE,
-    GradedIntegers,
-    nearest,
-    to_12_bits,
-)
-from neuro_eqprop.spiking.fixed_point import weights as integer_weights
+from neuro_eqprop.spiking.fixed_point import ONE, GradedIntegers, nearest, to_12_bits
 from neuro_eqprop.spiking.ir import Gain, Graded, Population
 from neuro_eqprop.spiking.plasticity import (
-    IntegerArithmetic,
     LoihiEngine,
-    Plastic,
     PlasticNetwork,
     TrainingSamples,
     third_factors,
 )
+
+try:
+    from neuro_eqprop.simulators.emulator import learning_kernels as kernels
+    from neuro_eqprop.simulators.emulator import packed
+except ImportError as error:
+    raise numba_error(error) from error
 
 AT_ONCE = 2**25
 """Synapse-steps per call of compiled code: a fraction of a second, so that Ctrl-C works."""
@@ -62,12 +58,12 @@ class EmulatorLearner:
         plastic: PlasticNetwork,
         training: TrainingSamples,
         *,
-        synapses: Synapses,
-        progress: ProgressCallback,
+        synapses: Synapses = NO_SYNAPSES,
+        progress: ProgressCallback = no_progress,
     ) -> Learned:
         """Learn from all samples."""
         self.check(plastic, training)
-        run = LearningRun(plastic, training, synapses)
+        run = CompiledLearning(plastic, training, synapses)
         batch = plastic.rule.batch
         work = plastic.rule.steps * (sum(p.size for p in plastic.network.populations) + 1)
         stride = max(1, AT_ONCE // (work * 100 * batch)) * batch
@@ -78,38 +74,78 @@ class EmulatorLearner:
         return run.result()
 
 
-class LearningRun:
-    """State of a learning run, in the flat arrays of `learning_kernels`."""
+class CompiledLearning:
+    """A learning run in the flat arrays of `learning_kernels`."""
 
     def __init__(
         self, plastic: PlasticNetwork, training: TrainingSamples, synapses: Synapses
     ) -> None:
-        try:
-            from neuro_eqprop.simulators.emulator import learning_kernels, packed
-        except ImportError as error:
-            raise numba_error(error) from error
-        self.kernels, self.constants = learning_kernels, packed.constants
-        self.plastic, self.training, self.synapses = plastic, training, synapses
-        self.network, self.rule = plastic.network, plastic.rule
-        self.names = [p.name for p in self.network.populations]
-        ends = np.cumsum([0, *(p.size for p in self.network.populations)])
-        self.starts = dict(zip(self.names, ends[:-1].tolist(), strict=True))
-        self.units = int(ends[-1])
+        self.plastic, self.training = plastic, training
+        self.network, self.log = plastic.network, LearningLog(plastic, training, synapses)
+        ends = np.cumsum([0, *(p.size for p in self.network.populations)]).tolist()
+        names = [p.name for p in self.network.populations]
+        self.units = {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
         self.numbers = packed.integer_populations(self.network)
-        self._pack_populations()
-        self._pack_weights()
-        self._pack_parts()
-        self._pack_results()
-        self.chosen, self.scales = self._pack_synapses()
+        self.etas = plastic.etas(training.rates)
+        self.net, self.memory = self.pack_network(ends[-1])
+        self.rule, self.results = self.pack_rule(), self.pack_results(synapses, ends[-1])
 
-    def _pack_populations(self) -> None:
-        rows, constants = [], []
-        for population in self.network.populations:
-            start = self.starts[population.name]
-            rows.append([start, start + population.size, *self.kind(population)])
-            constants.append(self.constants(self.numbers.get(population.name, population.neuron)))
-        self.populations = np.array(rows, dtype=np.int64)
-        self.rows = np.array(constants)
+    def pack_network(self, units: int) -> tuple[kernels.PlasticTables, kernels.Memory]:
+        """The tables of the network, and its memory before the first sample."""
+        network, names = self.network, [p.name for p in self.network.populations]
+        projections, weights, gains = [], list[Array](), list[Array]()
+        self.rows: dict[str, int] = {}
+        self.spans: dict[str, slice] = {}
+        """By plastic projection, its row and its weights."""
+        offset = 0
+        for row, each in enumerate(effective_weights(self.plastic, self.training.first)):
+            projection, size = each.projection, each.weight.size
+            ends = (names.index(projection.source), names.index(projection.target))
+            projections.append([*ends, int(projection.gain is Gain.BETA), offset])
+            weights.append(each.weight.T.ravel())
+            gains.append(np.broadcast_to(each.gain, each.weight.shape).T.ravel())
+            if each.learns:
+                self.rows[projection.name] = row
+                self.spans[projection.name] = slice(offset, offset + size)
+            offset += size
+        parts, limits, tags = [], [], 0
+        for part in self.plastic.plastic:
+            mirror = -1 if part.mirror is None else self.rows[part.mirror]
+            parts.append([self.rows[part.name], mirror, tags])
+            limits.append([*self.plastic.limits(part), part.mirrored])
+            tags += self.plastic.projection(part.name).weight.size
+        rows = [
+            [self.units[p.name].start, self.units[p.name].stop, *self.kind(p)]
+            for p in network.populations
+        ]
+        constants = [
+            packed.constants(self.numbers.get(p.name, p.neuron)) for p in network.populations
+        ]
+        net = kernels.PlasticTables(
+            populations=np.array(rows, dtype=np.int64),
+            constants=np.array(constants),
+            projections=np.array(projections, dtype=np.int64).reshape(-1, 4),
+            gains=np.concatenate(gains),
+            parts=np.array(parts, dtype=np.int64).reshape(-1, 3),
+            limits=np.array(limits).reshape(-1, 3),
+            output=names.index(network.output),
+        )
+        memory = kernels.Memory(
+            units=kernels.Units(*np.zeros((9, units))),
+            sends=np.zeros(units, dtype=np.uint8),
+            senders=np.zeros(units, dtype=np.int64),
+            sender_counts=np.zeros(len(names), dtype=np.int64),
+            traces=np.zeros(units),
+            gated=np.zeros((kernels.BLOCK, units)),
+            past=np.zeros((kernels.BLOCK, units)),
+            scaled=np.zeros(units),
+            chance=np.zeros(3),
+            weights=np.concatenate(weights),
+            effective=np.concatenate(weights) * net.gains,
+            tags=np.zeros(tags),
+            touched=np.zeros((len(parts), units), dtype=np.uint8),
+        )
+        return net, memory
 
     def kind(self, population: Population) -> tuple[int, int, int]:
         """The columns GRADED, SENDS_ONCE and HAS_INPUT of a population."""
@@ -123,279 +159,129 @@ class LearningRun:
         sends_once = exact and neuron.damping == 1.0 and not has_input and not pulled
         return 1, int(sends_once), int(has_input)
 
-    def _pack_weights(self) -> None:
-        rows, weights, gains, offset = [], [], [], 0
-        scales = {n: p.scale for p in self.plastic.plastic for n in (p.name, p.mirror) if n}
-        self.places: dict[str, int] = {}
-        for j, projection in enumerate(self.network.projections):
-            by_beta = projection.gain is Gain.BETA
-            weight, gain = projection.weight, np.ones_like(projection.weight)
-            if self.network.fixed is not None and (by_beta or projection.name not in scales):
-                weight = integer_weights(self.network, projection).astype(float)
-            elif self.network.fixed is not None:
-                source = self.network[projection.source].neuron
-                theta = source.theta if isinstance(source, Graded) else 1.0
-                step = scales[projection.name]
-                weight = projection.weight / step
-                gain = gain * (step * theta / self.network.fixed.units[projection.target])
-            elif not by_beta:
-                gain = self.plastic.gains.get(projection.name, gain)
-            ends = (self.names.index(projection.source), self.names.index(projection.target))
-            rows.append([*ends, int(by_beta), offset])
-            if not by_beta:
-                self.places[projection.name] = j
-            weights.append(np.ascontiguousarray(weight.T).ravel())
-            gains.append(np.ascontiguousarray(gain.T).ravel())
-            offset += weight.size
-        self.projections = np.array(rows, dtype=np.int64).reshape(-1, 4)
-        self.weights, self.gains = np.concatenate(weights), np.concatenate(gains)
-        if isinstance(self.rule.numbers, LoihiEngine) and not self.training.first:
-            for name in self.plastic.learns:
-                part = self.span(name)
-                self.weights[part] = 2.0 * np.floor(self.weights[part] / 2.0)
-        self.effective = self.weights * self.gains
+    def pack_rule(self) -> kernels.RuleTables:
+        """The learning rule."""
+        rule, numbers = self.plastic.rule, self.plastic.rule.numbers
+        mode, impulse, tag_factor, seed = kernels.FLOAT, 1.0 - rule.keep, 0.0, 0
+        if numbers is not None:
+            mode, impulse, seed = kernels.INTEGER, float(rule.impulse), numbers.seed
+        if isinstance(numbers, LoihiEngine):
+            mode, tag_factor = kernels.ENGINE, 2.0 ** (7 + numbers.exponent)
+        betas = [
+            to_12_bits(phase.beta) / ONE if self.numbers else phase.beta for phase in rule.schedule
+        ]
+        return kernels.RuleTables(
+            mode=mode,
+            batch=rule.batch,
+            fresh=int(rule.fresh),
+            lengths=np.array([(p.steps, p.window) for p in rule.schedule], dtype=np.int64),
+            betas=np.array(betas),
+            gates=np.array([*rule.gates, 0.0]),
+            keep=rule.keep,
+            impulse=impulse,
+            largest=rule.top,
+            tag_factor=tag_factor,
+            margin=rule.margin * rule.top,
+            start=mix(np.array([seed], dtype=np.uint64))[0],
+        )
 
-    def span(self, name: str) -> slice:
-        """The slice of `weights` that belongs to a projection."""
-        j = self.places[name]
-        offset = int(self.projections[j, 3])
-        return slice(offset, offset + self.network.projections[j].weight.size)
-
-    def _pack_parts(self) -> None:
-        rows, limits, offset = [], [], 0
-        numbers = self.rule.numbers
-        for part in self.plastic.plastic:
-            mirror = -1 if part.mirror is None else self.places[part.mirror]
-            rows.append([self.places[part.name], mirror, offset])
-            low, high = (-part.limit, part.limit) if numbers is None else numbers.range
-            limits.append([float(low), float(high), part.mirrored])
-            offset += self.plastic.projection(part.name).weight.size
-        self.parts = np.array(rows, dtype=np.int64).reshape(-1, 3)
-        self.limits = np.array(limits).reshape(-1, 3)
-        self.tags, self.committed = np.zeros(offset), np.zeros(offset)
-        self.touched = np.zeros((len(rows), self.units), dtype=np.uint8)
-
-    def _pack_results(self) -> None:
-        phases, samples = len(self.rule.schedule) + 1, self.training.stimulus.samples
-        self.state, self.traces = np.zeros((9, self.units)), np.zeros(self.units)
-        self.drives = np.zeros((samples, self.network[self.network.output].size))
-        self.nudged = np.ones(samples, dtype=np.int64)
-        self.sent = np.zeros((phases, self.units), dtype=np.int64)
-        self.counted = np.zeros((3, phases, len(self.names)), dtype=np.int64)
-        self.totals = np.zeros(2, dtype=np.int64)
-        self.history = empty_history(self.synapses, samples, self.rule.steps)
-        recorded = samples if self.synapses.activity != NOTHING else 0
-        self.activity = np.zeros((recorded, self.rule.steps - 1, 3, self.units))
-
-    def _pack_synapses(self) -> tuple[Ints, Array]:
-        rows, scales = [], []
-        for name, target, source in self.synapses.chosen:
-            owner = part_of(self.plastic, name)
-            k = self.plastic.plastic.index(owner)
+    def pack_results(self, synapses: Synapses, units: int) -> kernels.Results:
+        """The results of the run, some of them arrays of the log, and what is recorded."""
+        log, recorded = self.log, len(self.log.nudged) if self.log.activity else 0
+        chosen, weight_steps = [], []
+        for name, target, source in synapses.chosen:
+            part = self.plastic.part_of(name)
             projection = self.plastic.projection(name)
             targets, sources = projection.weight.shape
-            weight = self.span(name).start + source * targets + target
-            tag = int(self.parts[k, 2])
-            tag += source * targets + target if name == owner.name else target * sources + source
-            pre = self.starts[projection.source] + source
-            rows.append([pre, self.starts[projection.target] + target, tag, weight])
-            scales.append(1.0 if self.rule.numbers is None else owner.scale)
-        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(scales)
+            place = source * targets + target
+            tag = place if name == part.name else target * sources + source
+            tag += int(self.net.parts[self.plastic.plastic.index(part), kernels.TAGS])
+            pre = self.units[projection.source].start + source
+            post = self.units[projection.target].start + target
+            chosen.append([pre, post, tag, self.spans[name].start + place])
+            weight_steps.append(self.plastic.weight_step(part))
+        return kernels.Results(
+            drives=log.drives,
+            nudged=log.nudged,
+            committed=np.zeros_like(self.memory.tags),
+            sent=np.zeros((log.counted.shape[1], units), dtype=np.int64),
+            counted=log.counted,
+            totals=np.zeros(2, dtype=np.int64),
+            chosen=np.array(chosen, dtype=np.int64).reshape(-1, 4),
+            weight_steps=np.array(weight_steps),
+            history=log.history,
+            activity=np.zeros((recorded, self.plastic.rule.steps - 1, 3, units)),
+        )
 
-    def to_units(self, name: str, values: Array | None, samples: int) -> Array:
-        """External input in the number format of a population; zeros for None."""
-        size = self.network[name].size
-        if values is None:
-            return np.zeros((samples, size))
-        if name not in self.numbers:
-            return values
-        return np.asarray(nearest(values, self.numbers[name].unit).astype(float))
+    def to_units(self, name: str, values: Array | None) -> Array | float:
+        """External input in the number format of a population; zero for None."""
+        if values is None or name not in self.numbers:
+            return 0.0 if values is None else values
+        return nearest(values, self.numbers[name].unit).astype(np.float64)
 
     def learn(self, start: int, stop: int) -> None:
         """Learn from the samples from `start` up to `stop`."""
-        stimulus, samples = self.training.stimulus.take(start, stop), stop - start
-        given, pull = np.zeros((samples, self.units)), np.zeros((samples, self.units))
+        stimulus, rule = self.training.stimulus.take(start, stop), self.plastic.rule
+        given, pull = np.zeros((2, stop - start, len(self.memory.traces)))
         for population in self.network.populations:
-            name, a = population.name, self.starts[population.name]
-            here = slice(a, a + population.size)
+            name, here = population.name, self.units[population.name]
             bias = self.numbers[name].bias if self.numbers else population.bias
-            given[:, here] = bias + self.to_units(name, stimulus.current.get(name), samples)
-            pull[:, here] = self.to_units(name, stimulus.pull.get(name), samples)
-        rule, rates = self.rule, self.training.rates[start:stop]
-        lengths = np.array([(p.steps, p.window) for p in rule.schedule], dtype=np.int64)
-        betas = np.array([self.beta(p.beta) for p in rule.schedule])
-        first = self.training.first + start
-        final = int(stop == self.training.stimulus.samples)
-        flags = (rule.batch, int(rule.fresh), self.mode, first, int(start > 0), final)
-        settings = np.array(flags, dtype=np.int64)
-        self.kernels.learn_all(
-            self.populations,
-            self.rows,
-            self.projections,
-            self.parts,
-            self.limits,
-            lengths,
-            betas,
-            np.array([*rule.gates, 0.0]),
-            self.rule_constants(),
-            settings,
-            mix(np.array([self.seed], dtype=np.uint64))[0],
-            given,
-            pull,
-            self.targets(start, stop),
-            self.etas(start, stop),
-            self.engine_factors(rates),
-            self.draws(first, samples),
-            self.names.index(self.network.output),
-            self.weights,
-            self.gains,
-            self.effective,
-            self.state,
-            self.traces,
-            self.tags,
-            self.committed,
-            self.touched,
-            self.drives[start:stop],
-            self.nudged[start:stop],
-            self.sent,
-            self.counted,
-            self.totals,
-            self.chosen,
-            self.scales,
-            self.history[start:stop],
-            self.activity[start:stop],
-            deadlines.current().flag,
+            given[:, here] = bias + self.to_units(name, stimulus.current.get(name))
+            pull[:, here] = self.to_units(name, stimulus.pull.get(name))
+        first, draws = self.training.first + start, np.zeros((3, 1))
+        targets, factors = np.zeros_like(self.log.drives[start:stop]), np.zeros(stop - start)
+        if self.network.output in stimulus.pull:
+            targets = rule.top * stimulus.pull[self.network.output]
+        if isinstance(rule.numbers, LoihiEngine):
+            steps = slice(first * rule.steps, (first + stop - start) * rule.steps)
+            draws = np.ascontiguousarray(engine_draws(rule.numbers, steps.stop)[:, steps])
+            factors = third_factors(rule.numbers, self.training.rates[start:stop]).astype(float)
+        samples = kernels.SampleTables(
+            begin=start,
+            first=first,
+            is_last=int(stop == self.training.stimulus.samples),
+            given=given,
+            pull=pull,
+            targets=targets,
+            etas=self.etas[start:stop],
+            third_factors=factors,
+            draws=draws,
         )
+        halt = deadlines.current().flag
+        kernels.learn_all(self.net, self.rule, samples, self.memory, self.results, halt)
         deadlines.check()
-
-    def beta(self, beta: float) -> float:
-        """The beta of a phase; in integers rounded to 12 bits."""
-        return to_12_bits(beta) / ONE if self.numbers else beta
-
-    @property
-    def mode(self) -> int:
-        """The number format, as the kernels encode it."""
-        if self.rule.numbers is None:
-            return self.kernels.FLOAT
-        return (
-            self.kernels.INTEGER
-            if isinstance(self.rule.numbers, IntegerArithmetic)
-            else self.kernels.ENGINE
-        )
-
-    @property
-    def seed(self) -> int:
-        """The seed of stochastic rounding."""
-        return 0 if self.rule.numbers is None else self.rule.numbers.seed
-
-    def rule_constants(self) -> Array:
-        """The constants of the rule, in the order of the columns KEEP to MARGIN."""
-        rule, numbers = self.rule, self.rule.numbers
-        if numbers is None:
-            return np.array([rule.keep, 1.0 - rule.keep, np.inf, 0.0, rule.margin])
-        scaled = 2.0 ** (7 + numbers.exponent) if isinstance(numbers, LoihiEngine) else 0.0
-        top = float(numbers.top)
-        return np.array([rule.keep, float(rule.impulse), top, scaled, rule.margin * top])
-
-    def targets(self, start: int, stop: int) -> Array:
-        """The traces of the output at its targets (samples, outputs); zeros without targets."""
-        output = self.network.output
-        pull = self.training.stimulus.pull.get(output)
-        if pull is None:
-            return np.zeros((stop - start, self.network[output].size))
-        pull = pull[start:stop]
-        return pull if self.rule.numbers is None else pull * self.rule.numbers.top
-
-    def etas(self, start: int, stop: int) -> Array:
-        """The learning rate eta of a commit after each sample (samples, parts)."""
-        found = np.zeros((stop - start, len(self.plastic.plastic)))
-        for sample in range(start, stop):
-            rate, done = float(self.training.rates[sample]), sample % self.rule.batch + 1
-            for k, part in enumerate(self.plastic.plastic):
-                found[sample - start, k] = self.to_weight_steps(
-                    part, self.plastic.eta(part, rate, done)
-                )
-        return found
-
-    def to_weight_steps(self, part: Plastic, eta: float) -> float:
-        """eta in weight steps if weights are integers, else unchanged."""
-        numbers = self.rule.numbers
-        return (
-            eta / (part.scale * numbers.top**2) if isinstance(numbers, IntegerArithmetic) else eta
-        )
-
-    def engine_factors(self, rates: Array) -> Array:
-        """y2 of Lava's engine for each sample; zeros without the engine."""
-        if not isinstance(self.rule.numbers, LoihiEngine):
-            return np.zeros(len(rates))
-        return np.asarray(third_factors(self.rule.numbers, rates).astype(float))
-
-    def draws(self, first: int, samples: int) -> Array:
-        """Random numbers of Lava's engine for these samples (3, steps); zeros for other rules."""
-        engine = self.rule.numbers
-        if not isinstance(engine, LoihiEngine):
-            return np.zeros((3, 1))
-        stop = (first + samples) * self.rule.steps
-        return np.ascontiguousarray(engine_draws(engine, stop)[:, first * self.rule.steps :])
 
     def result(self) -> Learned:
         """The result of the run."""
-        weights, saturated = self.final_weights()
-        tags = {}
-        for part, (_, _, offset) in zip(self.plastic.plastic, self.parts.tolist(), strict=True):
-            targets, sources = self.plastic.projection(part.name).weight.shape
-            found = self.committed[offset : offset + targets * sources]
-            tags[part.name] = found.reshape(sources, targets).T.copy()
-        network, output = self.network, self.network.output
-        shown = self.numbers[output].shown if self.numbers else 1.0
-        pieces = {p.name: slice(self.starts[p.name], None) for p in network.populations}
-        sent = {p.name: self.sent[:, pieces[p.name]][:, : p.size] for p in network.populations}
-        events = Events(sent, self.counted[0], self.counted[1], self.counted[2], self.nudged)
-        return Learned(
-            weights,
-            tags,
-            self.drives * shown / self.rule.schedule[0].window,
-            tally_learning(self.plastic, self.training, events),
-            saturated,
-            int(self.totals[0]),
-            int(self.totals[1]),
-            self.history,
-            self.recordings(),
-            self.nudged,
-        )
-
-    def recordings(self) -> tuple[Recording, ...]:
-        """The recorded activity in floating point."""
-        record = self.synapses.activity
-        spikes = {name: self.recorded(name, "message") for name in record.spikes}
-        signals = {
-            (name, variable): self.recorded(name, variable) for name, variable in record.signals
+        log, (clipped, overflows) = self.log, self.results.totals.tolist()
+        log.clipped, log.overflows = clipped, overflows
+        for name, sent in log.events.sent.items():
+            sent[:] = self.results.sent[:, self.units[name]]
+        shown = self.numbers[self.network.output].shown if self.numbers else 1.0
+        log.drives[:] = log.drives * shown / self.plastic.rule.schedule[0].window
+        for name, variable in log.activity:
+            log.activity[name, variable][:] = self.recorded(name, variable)
+        weights = {
+            name: self.matrix(name, self.memory.weights[s]) for name, s in self.spans.items()
         }
-        return recordings(record, spikes, signals)
+        tags = {}
+        for part, offset in zip(self.plastic.plastic, self.net.parts[:, kernels.TAGS], strict=True):
+            size = weights[part.name].size
+            tags[part.name] = self.matrix(part.name, self.results.committed[offset : offset + size])
+        return log.result(weights, tags)
+
+    def matrix(self, name: str, values: Array) -> Array:
+        """Values of the synapses of a projection (targets, sources)."""
+        targets, sources = self.plastic.projection(name).weight.shape
+        return values.reshape(sources, targets).T.copy()
 
     def recorded(self, name: str, variable: str) -> Array:
-        """A recorded variable of a population (samples, steps, units)."""
-        row = {"message": 0, "drive": 1}.get(variable, 2)
-        start, size = self.starts[name], self.network[name].size
-        values = self.activity[:, :, row, start : start + size]
+        """A recorded variable of a population (samples, steps, units), in floating point."""
+        row = {"spikes": 0, "drive": 1}.get(variable, 2)
+        values = self.results.activity[:, :, row, self.units[name]]
         if name not in self.numbers:
             return values
         numbers = self.numbers[name]
-        if variable == "message":
-            return values * (numbers.theta if isinstance(numbers, GradedIntegers) else 1.0)
-        return values * numbers.shown
-
-    def final_weights(self) -> tuple[dict[str, Array], dict[str, int]]:
-        """The weights in floating point, and the number of weights at a limit."""
-        weights, saturated = {}, {}
-        for part, (low, high, _) in zip(self.plastic.plastic, self.limits.tolist(), strict=True):
-            size = 1.0 if self.rule.numbers is None else part.scale
-            flat = self.weights[self.span(part.name)]
-            at_limit = int(np.count_nonzero((flat <= low) | (flat >= high)))
-            for name in (part.name, part.mirror):
-                if name is not None:
-                    targets, sources = self.plastic.projection(name).weight.shape
-                    found = self.weights[self.span(name)].reshape(sources, targets)
-                    weights[name] = size * found.T
-                    saturated[name] = at_limit
-        return weights, saturated
+        if variable != "spikes":
+            return values * numbers.shown
+        return values * (numbers.theta if isinstance(numbers, GradedIntegers) else 1.0)

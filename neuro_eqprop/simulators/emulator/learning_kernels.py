@@ -9,18 +9,16 @@ Everything is compiled as a part of `learn_all`, which Numba caches on disk and 
 file changes. So every function that it calls must be in this file.
 """
 
-# ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects are slower
-
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numpy import uint64
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.common.jit import inner, outer
+from neuro_eqprop.common.jit import leaf, outer_leaf
 
 Marks: TypeAlias = npt.NDArray[np.uint8]
 
@@ -34,28 +32,19 @@ PROJECTION, MIRROR, TAGS = range(3)
 """Columns of the table of plastic parts; TAGS is where their tags begin, MIRROR -1 if none."""
 LEAST_WEIGHT, MOST_WEIGHT, MIRROR_FACTOR = range(3)
 """Columns of the limits of plastic parts; the mirror has MIRROR_FACTOR times the weight."""
-INPUT, INPUT_BETA, CURRENT, HELD, SUM_BETA, SENT, DRIVE, EXTERNAL, MESSAGE = range(9)
-"""Rows of the state.
-
-INPUT and INPUT_BETA are the input of this step with a gain of one and of beta. CURRENT is that of a
-spiking unit, or the sum of INPUT of a graded one, whose sum of INPUT_BETA is SUM_BETA. HELD is the
-voltage or the graded state, SENT the sum of graded messages.
-"""
 LOW, HIGH, IS_TANH = range(3)
 """Constants of a population: the range of its activation, which tanh does not use."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
 """Further constants of spiking units."""
 THETA, INVERSE, DAMPING, UNIT = range(3, 7)
 """Further constants of graded units; INVERSE is 1 / theta if that is exact, else 0."""
-KEEP, IMPULSE, LARGEST_TRACE, TAG_FACTOR, MARGIN = range(5)
-"""Constants of the rule; TAG_FACTOR is what the engine multiplies a committed tag by."""
-BATCH, FRESH, MODE, FIRST, CONTINUED, FINAL = range(6)
-"""Settings of a call: batch size, whether samples start from rest, number format, number of the
-first sample, whether an earlier call has run, whether this is the last one."""
 TRACED, TAGGED, CHANGED = range(3)
 """Counters by phase and population: changed traces, tags and weights."""
 CLIPPED, OVERFLOWS = range(2)
 """Counters over the whole run."""
+PRE, POST, OWN = range(3)
+"""Random numbers of the engine in a step: of presynaptic and postsynaptic traces, and of tags and
+weights."""
 BLOCK = 8
 """Steps of a window that one pass adds to the tags, in order: a multiple of 4."""
 
@@ -70,7 +59,142 @@ POWERS = 2.0 ** np.arange(59)
 STRIDE = uint64(0x9E3779B97F4A7C15)
 
 
-@inner
+class PlasticTables(NamedTuple):
+    """A plastic network."""
+
+    populations: Ints
+    constants: Array
+    """By population."""
+    projections: Ints
+    gains: Array
+    """Of all synapses."""
+    parts: Ints
+    limits: Array
+    """By plastic part."""
+    output: int
+    """Row of the output population."""
+
+
+class RuleTables(NamedTuple):
+    """A learning rule."""
+
+    mode: int
+    """The number format."""
+    batch: int
+    fresh: int
+    """Whether samples start from rest."""
+    lengths: Ints
+    """Steps and window of each phase (phases, 2)."""
+    betas: Array
+    gates: Array
+    """Third factor of each phase, and zero for the commit."""
+    keep: float
+    impulse: float
+    largest: float
+    """The largest trace."""
+    tag_factor: float
+    """What the engine multiplies a committed tag by."""
+    margin: float
+    start: np.uint64
+    """The mixed seed of stochastic rounding."""
+
+
+class SampleTables(NamedTuple):
+    """Consecutive samples of a run."""
+
+    begin: int
+    """Number of samples that this run has learned."""
+    first: int
+    """Number of samples learned in all, from which random numbers continue."""
+    is_last: int
+    """Whether the last sample of the run is among them."""
+    given: Array
+    """Bias + current (samples, units)."""
+    pull: Array
+    targets: Array
+    """Traces of the output at its targets (samples, outputs)."""
+    etas: Array
+    """Learning rates (samples, parts)."""
+    third_factors: Array
+    """The engine's y2 of each sample."""
+    draws: Array
+    """The engine's random numbers (3, steps of all samples)."""
+
+
+class Units(NamedTuple):
+    """State of all units."""
+
+    one: Array
+    """Input of this step with a gain of one."""
+    by_beta: Array
+    """Input of this step with a gain of beta."""
+    current: Array
+    """Current of a spiking unit; sum of `one` of a graded unit."""
+    held: Array
+    """Voltage, or state of a graded unit."""
+    sum_beta: Array
+    """Sum of `by_beta` of a graded unit."""
+    sent: Array
+    """Sum of the messages of a graded unit."""
+    drive: Array
+    outside: Array
+    """External input."""
+    message: Array
+
+
+class Memory(NamedTuple):
+    """What changes from step to step."""
+
+    units: Units
+    sends: Marks
+    """Whether each unit sends a message in this step."""
+    senders: Ints
+    """By population, from its first unit on, the units that send."""
+    sender_counts: Ints
+    """By population, the number of units that send."""
+    traces: Array
+    gated: Array
+    """The third factor times the traces, in the steps that are not yet added to the tags."""
+    past: Array
+    """The traces in these steps."""
+    scaled: Array
+    """Workspace with an entry for each unit."""
+    chance: Array
+    """Random numbers PRE, POST and OWN of the step."""
+    weights: Array
+    effective: Array
+    """Weights times gains, which deliver messages."""
+    tags: Array
+    touched: Marks
+    """Whether a source unit has nonzero tags (parts, units)."""
+
+
+class Results(NamedTuple):
+    """Results of a run."""
+
+    drives: Array
+    """Summed drive of the output in the free phase (samples, outputs)."""
+    nudged: Ints
+    """Whether the nudged phases ran (samples)."""
+    committed: Array
+    """The tags before the last commit."""
+    sent: Ints
+    """Messages (phases + 1, units)."""
+    counted: Ints
+    """TRACED, TAGGED and CHANGED (3, phases + 1, populations)."""
+    totals: Ints
+    """CLIPPED and OVERFLOWS."""
+    chosen: Ints
+    """Indices of the traces, the tag and the weight of the recorded synapses (synapses, 4)."""
+    weight_steps: Array
+    """The value of a weight step of each of them."""
+    history: Array
+    """Both traces, tag and weight (samples, steps, synapses, 4)."""
+    activity: Array
+    """Message, drive and state (samples, steps, 3, units), or no samples."""
+
+
+@leaf
 def mixed(z: np.uint64) -> np.uint64:
     """`neuro_eqprop.spiking.counter_rng.mix` of one number."""
     z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
@@ -78,32 +202,32 @@ def mixed(z: np.uint64) -> np.uint64:
     return z ^ (z >> uint64(31))
 
 
-@inner
+@leaf
 def row_of(start: np.uint64, group: int, t: int) -> np.uint64:
     """Counter of the first random number of a group at step t."""
     return mixed(mixed(start + STRIDE * uint64(group + 1)) + STRIDE * uint64(t))
 
 
-@inner
+@leaf
 def drawn(row: np.uint64, place: int) -> float:
     """Random number at a place after the counter `row`, uniform in [0, 1)."""
     return float(mixed(row + STRIDE * uint64(place)) >> uint64(11)) * 2.0**-53
 
 
-@inner
+@leaf
 def rounded(x: float, p: float) -> float:
     """Stochastic rounding of x: up if p is below its fractional part, else down."""
     floor = float(np.floor(x))
     return floor + 1.0 if p < x - floor else floor
 
 
-@inner
+@leaf
 def clip_16_bits(x: float) -> float:
     """x clipped to 16 bits."""
     return min(max(x, BOTTOM16), TOP16)
 
 
-@inner
+@leaf
 def tanh(u: float) -> float:
     """tanh(u), bit-identical to `neuro_eqprop.networks.activations.tanh`."""
     size = abs(u)
@@ -117,7 +241,14 @@ def tanh(u: float) -> float:
     return positive if u > 0.0 else (-positive if u < 0.0 else 0.0)
 
 
-@inner
+@leaf
+def copy(values: Array, into: Array) -> None:
+    """into = values."""
+    for i in range(into.size):
+        into[i] = values[i]
+
+
+@leaf
 def deliver(
     effective: Array, offset: int, senders: Ints, a: int, stop: int, message: Array, into: Array
 ) -> None:
@@ -139,18 +270,11 @@ def deliver(
             into[i] += effective[column + i] * q
 
 
-@inner
-def fire(c: Array, beta: float, has_input: int, a: int, z: int, state: Array, sends: Marks) -> None:
+@leaf
+def fire(c: Array, beta: float, has_input: int, a: int, z: int, units: Units, sends: Marks) -> None:
     """One step of spiking units in floating point; resets the input to zero."""
-    one, by_beta, u, held, drive, outside, message = (
-        state[INPUT, a:z],
-        state[INPUT_BETA, a:z],
-        state[CURRENT, a:z],
-        state[HELD, a:z],
-        state[DRIVE, a:z],
-        state[EXTERNAL, a:z],
-        state[MESSAGE, a:z],
-    )
+    one, by_beta, u, held = units.one[a:z], units.by_beta[a:z], units.current[a:z], units.held[a:z]
+    drive, outside, message = units.drive[a:z], units.outside[a:z], units.message[a:z]
     threshold, floor, ceiling = c[THRESHOLD], c[FLOOR], c[CEILING]
     keep, kept, subtract, size = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[SUBTRACT], uint64(z - a)
     if has_input:
@@ -160,7 +284,7 @@ def fire(c: Array, beta: float, has_input: int, a: int, z: int, state: Array, se
         one[:] = 0.0
         by_beta[:] = 0.0
     else:
-        drive[:] = outside
+        copy(outside, drive)
     for i in range(size):
         v = kept * held[i] + drive[i]
         spike = v >= threshold
@@ -171,20 +295,13 @@ def fire(c: Array, beta: float, has_input: int, a: int, z: int, state: Array, se
         sends[uint64(a) + i] = message[i] != 0.0
 
 
-@inner
+@leaf
 def fire_integer(
-    c: Array, beta: float, a: int, z: int, state: Array, sends: Marks, counts: Ints
+    c: Array, beta: float, a: int, z: int, units: Units, sends: Marks, totals: Ints
 ) -> None:
     """One step of spiking units in 24-bit integers; resets the input to zero."""
-    one, by_beta, u, held, drive, outside, message = (
-        state[INPUT, a:z],
-        state[INPUT_BETA, a:z],
-        state[CURRENT, a:z],
-        state[HELD, a:z],
-        state[DRIVE, a:z],
-        state[EXTERNAL, a:z],
-        state[MESSAGE, a:z],
-    )
+    one, by_beta, u, held = units.one[a:z], units.by_beta[a:z], units.current[a:z], units.held[a:z]
+    drive, outside, message = units.drive[a:z], units.outside[a:z], units.message[a:z]
     threshold, floor, ceiling, over = c[THRESHOLD], c[FLOOR], c[CEILING], 0
     keep, kept, subtract, size = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[SUBTRACT], uint64(z - a)
     for i in range(size):
@@ -205,25 +322,15 @@ def fire_integer(
         message[i] = 1.0 if spike else 0.0
     for i in range(size):
         sends[uint64(a) + i] = message[i] != 0.0
-    counts[OVERFLOWS] += over
+    totals[OVERFLOWS] += over
 
 
-@inner
+@leaf
 def send_graded(
-    c: Array, beta: float, integer: bool, a: int, z: int, state: Array, sends: Marks, counts: Ints
+    c: Array, beta: float, integer: bool, a: int, z: int, units: Units, sends: Marks, totals: Ints
 ) -> None:
     """One step of graded units; resets the input to zero."""
-    one, by_beta, g_one, held, g_beta, sent, drive, outside, message = (
-        state[INPUT],
-        state[INPUT_BETA],
-        state[CURRENT],
-        state[HELD],
-        state[SUM_BETA],
-        state[SENT],
-        state[DRIVE],
-        state[EXTERNAL],
-        state[MESSAGE],
-    )
+    one, by_beta, g_one, held, g_beta, sent, drive, outside, message = units
     theta, inverse, damping = c[THETA], c[INVERSE], c[DAMPING]
     for i in range(a, z):
         first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
@@ -232,7 +339,7 @@ def send_graded(
         if integer:
             g_one[i] = first - MODULUS * np.floor((first + (TOP - 1.0)) / MODULUS)
             g_beta[i] = second - MODULUS * np.floor((second + (TOP - 1.0)) / MODULUS)
-            counts[OVERFLOWS] += int(g_one[i] != first) + int(g_beta[i] != second)
+            totals[OVERFLOWS] += int(g_one[i] != first) + int(g_beta[i] != second)
             d = (g_one[i] + np.trunc(beta * g_beta[i])) + outside[i]
         else:
             g_one[i], g_beta[i] = first, second
@@ -245,7 +352,7 @@ def send_graded(
         if integer:
             x = held[i] + np.trunc(damping * (rho - held[i]))
             fits = min(max(x, 1.0 - TOP), TOP - 1.0)
-            counts[OVERFLOWS] += fits != x
+            totals[OVERFLOWS] += fits != x
             held[i] = fits
             q = np.rint((fits - sent[i]) * inverse)
             sent[i] += theta * q
@@ -258,10 +365,10 @@ def send_graded(
         sends[i] = q != 0.0
 
 
-@inner
-def decay(numbers: Array, a: int, z: int, sends: Marks, traces: Array) -> int:
+@leaf
+def decay(rule: RuleTables, a: int, z: int, memory: Memory) -> int:
     """Update the traces of spiking units in floating point; return how many changed."""
-    changed, keep, impulse = 0, numbers[KEEP], numbers[IMPULSE]
+    changed, keep, impulse, traces, sends = 0, rule.keep, rule.impulse, memory.traces, memory.sends
     for i in range(uint64(a), uint64(z)):
         new = keep * traces[i]
         new = new + impulse if sends[i] else new
@@ -271,39 +378,30 @@ def decay(numbers: Array, a: int, z: int, sends: Marks, traces: Array) -> int:
     return changed
 
 
-@inner
+@leaf
 def decay_integer(
-    numbers: Array,
-    mode: int,
-    a: int,
-    z: int,
-    sends: Marks,
-    row: np.uint64,
-    p: float,
-    traces: Array,
+    rule: RuleTables, a: int, z: int, row: np.uint64, p: float, memory: Memory
 ) -> int:
     """Update the traces of spiking units in integers; return how many changed."""
-    changed, keep, impulse, largest = 0, numbers[KEEP], numbers[IMPULSE], numbers[LARGEST_TRACE]
+    changed, traces, sends = 0, memory.traces, memory.sends
     for i in range(a, z):
         old = traces[i]
         if old == 0.0 and not sends[i]:
             continue
-        new = rounded(keep * old, drawn(row, i) if mode == INTEGER else p)
-        new = min(new + impulse, largest) if sends[i] else new
+        new = rounded(rule.keep * old, drawn(row, i) if rule.mode == INTEGER else p)
+        new = min(new + rule.impulse, rule.largest) if sends[i] else new
         changed += new != old
         traces[i] = new
     return changed
 
 
-@inner
-def follow(
-    c: Array, numbers: Array, mode: int, a: int, z: int, sent: Array, row: np.uint64, traces: Array
-) -> int:
+@leaf
+def follow(rule: RuleTables, c: Array, a: int, z: int, row: np.uint64, memory: Memory) -> int:
     """Update the traces of graded units; return how many changed."""
-    changed, largest = 0, numbers[LARGEST_TRACE]
+    changed, largest, traces, sent = 0, rule.largest, memory.traces, memory.units.sent
     for i in range(a, z):
         new = sent[i]
-        if mode != FLOAT and new != 0.0:
+        if rule.mode != FLOAT and new != 0.0:
             new = np.floor(largest * (new * c[UNIT]) + drawn(row, i))
             new = min(max(new, 0.0), largest)
         changed += new != traces[i]
@@ -311,34 +409,35 @@ def follow(
     return changed
 
 
-@inner
-def grown(pre: Array, post: Array) -> int:
-    """Number of tags of a projection that change in a step: those with both traces nonzero."""
-    sources = targets = 0
-    for s in range(pre.size):
-        sources += pre[s] != 0.0
-    for i in range(post.size):
-        targets += post[i] != 0.0
-    return sources * targets
+@leaf
+def nonzero(values: Array) -> int:
+    """Number of values that are not zero."""
+    found = 0
+    for i in range(values.size):
+        found += values[i] != 0.0
+    return found
 
 
-@inner
+@leaf
 def gather(
     steps: int,
-    pre: Array,
-    post: Array,
+    memory: Memory,
     ends: tuple[int, int, int, int],
     begin: int,
-    tags: Array,
     touched: Marks,
 ) -> None:
     """tags += (gate r_pre) r_post of a projection, step by step.
 
-    `pre` is the gate times the traces, `post` the traces (BLOCK, units); `ends` are the first and
-    the last unit of sources and targets. Four steps are added in a pass, so `pre` must be zero from
-    `steps` to the next multiple of four.
+    `ends` are the first and the last unit of sources and targets. Four steps are added in a pass,
+    so `gated` must be zero from `steps` to the next multiple of four.
     """
-    size, b = uint64(ends[3] - ends[2]), uint64(ends[2])
+    size, b, tags, pre, post = (
+        uint64(ends[3] - ends[2]),
+        uint64(ends[2]),
+        memory.tags,
+        memory.gated,
+        memory.past,
+    )
     for s in range(ends[1] - ends[0]):
         column = uint64(begin) + uint64(s) * size
         for k in range(0, steps, 4):
@@ -355,14 +454,18 @@ def gather(
                 tags[column + i] = m + h * fourth[b + i]
 
 
-@inner
+@leaf
 def gather_engine(
-    third: float, pre: Array, post: Array, begin: int, tags: Array, p: float, own: float
+    factor: float, pre: Array, post: Array, begin: int, chance: Array, memory: Memory
 ) -> int:
-    """Add one step to the tags as Lava's engine does; return how many tags changed."""
-    changed, size, scaled_post = 0, uint64(post.size), np.empty(post.size)
+    """Add one step to the tags as Lava's engine does; return how many tags changed.
+
+    `factor` is the third factor, the gate times y2.
+    """
+    changed, size, tags, scaled_post = 0, uint64(post.size), memory.tags, memory.scaled
+    own, third = chance[OWN], rounded(ENGINE_DECAY * factor, chance[POST])
     for i in range(size):
-        scaled_post[i] = rounded(ENGINE_DECAY * post[i], p) * third
+        scaled_post[i] = rounded(ENGINE_DECAY * post[i], chance[POST]) * third
     for s in range(pre.size):
         x, column = pre[s] / 1024.0, uint64(begin) + uint64(s) * size
         for i in range(size):
@@ -374,37 +477,51 @@ def gather_engine(
     return changed
 
 
-@inner
-def change(
-    eta: float,
-    mode: int,
-    row: np.uint64,
-    ends: Array,
-    begin: int,
-    offset: int,
-    sizes: tuple[int, int],
-    touched: Marks,
-    tags: Array,
-    weights: Array,
-    gains: Array,
-    effective: Array,
-    counts: Ints,
-) -> int:
-    """Commit the tags of a projection: w = clip(w + eta m), m = 0; return how many w changed.
+@leaf
+def ends_of(net: PlasticTables, j: int) -> tuple[int, int, int, int]:
+    """First and last unit of the sources and of the targets of projection j."""
+    p, target = net.projections[j, SOURCE], net.projections[j, TARGET]
+    return (
+        net.populations[p, START],
+        net.populations[p, STOP],
+        net.populations[target, START],
+        net.populations[target, STOP],
+    )
 
-    `sizes` are its numbers of sources and targets. In integers, eta m is rounded stochastically.
+
+@leaf
+def change(
+    net: PlasticTables,
+    rule: RuleTables,
+    part: int,
+    eta: float,
+    row: np.uint64,
+    memory: Memory,
+    totals: Ints,
+) -> int:
+    """Commit the tags of a part: w = clip(w + eta m), m = 0; return how many w changed.
+
+    In integers, eta m is rounded stochastically.
     """
+    j, begin = net.parts[part, PROJECTION], net.parts[part, TAGS]
+    a, z, b, y = ends_of(net, j)
+    weights, tags, touched, offset = (
+        memory.weights,
+        memory.tags,
+        memory.touched[part],
+        net.projections[j, OFFSET],
+    )
     changed = clipped = 0
-    size, low, high = uint64(sizes[1]), ends[LEAST_WEIGHT], ends[MOST_WEIGHT]
-    for s in range(sizes[0]):
+    size, low, high = uint64(y - b), net.limits[part, LEAST_WEIGHT], net.limits[part, MOST_WEIGHT]
+    for s in range(z - a):
         if not touched[s]:
             continue
         column, at = uint64(begin) + uint64(s) * size, uint64(offset) + uint64(s) * size
-        if mode == INTEGER:
+        if rule.mode == INTEGER:
             for i in range(size):
                 m = tags[column + i]
                 if m != 0.0:
-                    tags[column + i] = np.floor(eta * m + drawn(row, s * sizes[1] + i))
+                    tags[column + i] = np.floor(eta * m + drawn(row, s * (y - b) + i))
         else:
             for i in range(size):
                 tags[column + i] = eta * tags[column + i]
@@ -416,76 +533,63 @@ def change(
             clipped += new != wanted
             changed += new != old
             weights[at + i] = new
-            effective[at + i] = new * gains[at + i]
-    counts[CLIPPED] += clipped
+            memory.effective[at + i] = new * net.gains[at + i]
+    totals[CLIPPED] += clipped
     return changed
 
 
-@inner
-def mirror_back(
-    mirror_factor: float,
-    offset: int,
-    back: int,
-    sizes: tuple[int, int],
-    touched: Marks,
-    weights: Array,
-    gains: Array,
-    effective: Array,
-) -> None:
-    """Set the feedback weights that mirror a projection: mirror_factor times its transpose."""
-    for s in range(sizes[0]):
-        if touched[s]:
-            for i in range(sizes[1]):
-                at = back + i * sizes[0] + s
-                weights[at] = mirror_factor * weights[offset + s * sizes[1] + i]
-                effective[at] = weights[at] * gains[at]
+@leaf
+def mirror_back(net: PlasticTables, part: int, memory: Memory) -> None:
+    """Set the feedback weights that mirror a part: the factor times its transpose."""
+    j, factor = net.parts[part, PROJECTION], net.limits[part, MIRROR_FACTOR]
+    offset, back = net.projections[j, OFFSET], net.projections[net.parts[part, MIRROR], OFFSET]
+    a, z, b, y = ends_of(net, j)
+    for s in range(z - a):
+        if memory.touched[part, s]:
+            for i in range(y - b):
+                at = back + i * (z - a) + s
+                memory.weights[at] = factor * memory.weights[offset + s * (y - b) + i]
+                memory.effective[at] = memory.weights[at] * net.gains[at]
 
 
-@inner
+@leaf
 def change_engine(
-    tag_factor: float,
-    pulse: float,
-    own: float,
-    begin: int,
-    offset: int,
-    size: int,
-    tags: Array,
-    weights: Array,
-    gains: Array,
-    effective: Array,
-    counts: Ints,
+    net: PlasticTables, rule: RuleTables, part: int, chance: Array, memory: Memory, totals: Ints
 ) -> int:
-    """Commit the tags of a projection as Lava's engine does; return how many w changed."""
+    """Commit the tags of a part as Lava's engine does; return how many w changed."""
+    j, begin = net.parts[part, PROJECTION], uint64(net.parts[part, TAGS])
+    a, z, b, y = ends_of(net, j)
+    pulse, own = rounded(ENGINE_DECAY * COMMIT_PULSE, chance[POST]), chance[OWN]
+    tags, weights, offset = memory.tags, memory.weights, uint64(net.projections[j, OFFSET])
     changed = clipped = 0
-    for k in range(uint64(size)):
-        m, w = tags[uint64(begin) + k], weights[uint64(offset) + k]
+    for k in range(uint64((z - a) * (y - b))):
+        m, w = tags[begin + k], weights[offset + k]
         left = clip_16_bits(np.floor(-m * pulse / 32.0) * 128.0)
         after = rounded(clip_16_bits(128.0 * m + left) / 128.0, own)
-        tags[uint64(begin) + k] = min(max(after, -257.0), 255.0)
-        increment = clip_16_bits(np.floor(m * pulse / 32.0) * tag_factor)
+        tags[begin + k] = min(max(after, -257.0), 255.0)
+        increment = clip_16_bits(np.floor(m * pulse / 32.0) * rule.tag_factor)
         wanted = rounded(clip_16_bits(128.0 * w + increment) / 128.0, own)
         new = min(max(wanted, -256.0), 255.0)
         clipped += new != wanted
         changed += new != w
-        weights[uint64(offset) + k] = new
-        effective[uint64(offset) + k] = new * gains[uint64(offset) + k]
-    counts[CLIPPED] += clipped
+        weights[offset + k] = new
+        memory.effective[offset + k] = new * net.gains[offset + k]
+    totals[CLIPPED] += clipped
     return changed
 
 
-@inner
-def rest(populations: Ints, constants: Array, state: Array) -> None:
+@leaf
+def rest(net: PlasticTables, units: Units) -> None:
     """Set every unit to its resting state."""
-    for row in range(DRIVE):
-        for i in range(state.shape[1]):
-            state[row, i] = 0.0
-    for p in range(populations.shape[0]):
-        if not populations[p, GRADED]:
-            for i in range(populations[p, START], populations[p, STOP]):
-                state[HELD, i] = constants[p, THRESHOLD] / 2.0
+    for values in (*units[:6],):
+        values[:] = 0.0
+    for p in range(net.populations.shape[0]):
+        if not net.populations[p, GRADED]:
+            for i in range(net.populations[p, START], net.populations[p, STOP]):
+                units.held[i] = net.constants[p, THRESHOLD] / 2.0
 
 
-@inner
+@leaf
 def near(margin: float, targets: Array, traces: Array) -> bool:
     """Whether the traces of all outputs are within the margin of their targets."""
     largest = 0.0
@@ -494,19 +598,22 @@ def near(margin: float, targets: Array, traces: Array) -> bool:
     return largest <= margin
 
 
-@inner
-def record_synapses(
-    chosen: Ints, sizes: Array, traces: Array, tags: Array, weights: Array, log: Array
-) -> None:
-    """Record traces, tag and weight of each chosen synapse; `chosen` holds their indices."""
+@leaf
+def record(results: Results, place: int, t: int, commit_step: bool, memory: Memory) -> None:
+    """Record the chosen synapses, and the activity outside of commits."""
+    chosen, log = results.chosen, results.history
     for k in range(chosen.shape[0]):
-        log[k, 0] = traces[chosen[k, 0]]
-        log[k, 1] = traces[chosen[k, 1]]
-        log[k, 2] = tags[chosen[k, 2]]
-        log[k, 3] = weights[chosen[k, 3]] * sizes[k]
+        log[place, t, k, 0] = memory.traces[chosen[k, 0]]
+        log[place, t, k, 1] = memory.traces[chosen[k, 1]]
+        log[place, t, k, 2] = memory.tags[chosen[k, 2]]
+        log[place, t, k, 3] = memory.weights[chosen[k, 3]] * results.weight_steps[k]
+    if results.activity.shape[0] and not commit_step:
+        copy(memory.units.message, results.activity[place, t, 0])
+        copy(memory.units.drive, results.activity[place, t, 1])
+        copy(memory.units.held, results.activity[place, t, 2])
 
 
-@inner
+@leaf
 def set_external_input(
     beta: float, given: Array, pull: Array, integer: bool, outside: Array
 ) -> None:
@@ -516,243 +623,157 @@ def set_external_input(
         outside[i] = given[i] + (np.trunc(pulled) if integer else pulled)
 
 
-@inner
-def deliver_all(
-    populations: Ints,
-    projections: Ints,
-    beta: float,
-    effective: Array,
-    senders: Ints,
-    sender_counts: Ints,
-    state: Array,
-) -> None:
+@leaf
+def deliver_all(net: PlasticTables, beta: float, memory: Memory) -> None:
     """Add the messages of the last step to the input of their targets.
 
     With beta = 0, gated projections onto spiking units have no effect and are skipped.
     """
-    for j in range(projections.shape[0]):
-        p, target = projections[j, SOURCE], projections[j, TARGET]
-        gated = projections[j, BY_BETA]
-        if sender_counts[p] == 0 or (gated and beta == 0.0 and not populations[target, GRADED]):
+    for j in range(net.projections.shape[0]):
+        p, target = net.projections[j, SOURCE], net.projections[j, TARGET]
+        gated, count = net.projections[j, BY_BETA], memory.sender_counts[p]
+        if count == 0 or (gated and beta == 0.0 and not net.populations[target, GRADED]):
             continue
-        into = state[INPUT_BETA] if gated else state[INPUT]
+        into = memory.units.by_beta if gated else memory.units.one
         deliver(
-            effective,
-            projections[j, OFFSET],
-            senders,
-            populations[p, START],
-            sender_counts[p],
-            state[MESSAGE],
-            into[populations[target, START] : populations[target, STOP]],
+            memory.effective,
+            net.projections[j, OFFSET],
+            memory.senders,
+            net.populations[p, START],
+            count,
+            memory.units.message,
+            into[net.populations[target, START] : net.populations[target, STOP]],
         )
 
 
-@inner
+@leaf
 def step_populations(
-    populations: Ints,
-    constants: Array,
+    net: PlasticTables,
     beta: float,
     integer: bool,
     t: int,
-    state: Array,
-    sends: Marks,
-    senders: Ints,
-    sender_counts: Ints,
+    memory: Memory,
     sent_counts: Ints,
-    counts: Ints,
+    totals: Ints,
 ) -> None:
     """One step of all units at step t of a sample; lists and counts the units that send."""
+    populations, sends = net.populations, memory.sends
     for p in range(populations.shape[0]):
-        a, z, c = populations[p, START], populations[p, STOP], constants[p]
+        a, z, c = populations[p, START], populations[p, STOP], net.constants[p]
         if populations[p, SENDS_ONCE] and t > 0:
             if t == 1:
                 sends[a:z] = 0
-                state[MESSAGE, a:z] = 0.0
-                sender_counts[p] = 0
+                memory.units.message[a:z] = 0.0
+                memory.sender_counts[p] = 0
             continue
         if populations[p, GRADED]:
-            send_graded(c, beta, integer, a, z, state, sends, counts)
+            send_graded(c, beta, integer, a, z, memory.units, sends, totals)
         elif integer:
-            fire_integer(c, beta, a, z, state, sends, counts)
+            fire_integer(c, beta, a, z, memory.units, sends, totals)
         else:
-            fire(c, beta, populations[p, HAS_INPUT], a, z, state, sends)
+            fire(c, beta, populations[p, HAS_INPUT], a, z, memory.units, sends)
         count = 0
         for i in range(a, z):
-            senders[a + count] = i
+            memory.senders[a + count] = i
             count += sends[i]
         for i in range(uint64(a), uint64(z)):
             sent_counts[i] += sends[i]
-        sender_counts[p] = count
+        memory.sender_counts[p] = count
 
 
-@inner
+@leaf
 def update_traces(
-    populations: Ints,
-    constants: Array,
-    numbers: Array,
-    mode: int,
+    net: PlasticTables,
+    rule: RuleTables,
     commit_step: bool,
     t: int,
-    sends: Marks,
-    sent: Array,
     row: np.uint64,
     p_pre: float,
-    traces: Array,
+    memory: Memory,
     counts: Ints,
 ) -> None:
     """Update the traces of all units; count by population those that change.
 
     Graded traces stay unchanged in the step of a commit.
     """
-    for p in range(populations.shape[0]):
-        a, z = populations[p, START], populations[p, STOP]
-        if not populations[p, GRADED] and mode != FLOAT:
-            counts[p] += decay_integer(numbers, mode, a, z, sends, row, p_pre, traces)
-        elif not populations[p, GRADED]:
-            counts[p] += decay(numbers, a, z, sends, traces)
-        elif not commit_step and (mode != FLOAT or not populations[p, SENDS_ONCE] or t == 0):
-            counts[p] += follow(constants[p], numbers, mode, a, z, sent, row, traces)
+    for p in range(net.populations.shape[0]):
+        a, z = net.populations[p, START], net.populations[p, STOP]
+        if not net.populations[p, GRADED] and rule.mode != FLOAT:
+            counts[p] += decay_integer(rule, a, z, row, p_pre, memory)
+        elif not net.populations[p, GRADED]:
+            counts[p] += decay(rule, a, z, memory)
+        elif not commit_step and (
+            rule.mode != FLOAT or not net.populations[p, SENDS_ONCE] or t == 0
+        ):
+            counts[p] += follow(rule, net.constants[p], a, z, row, memory)
 
 
-@inner
-def count_events(part: Ints, projections: Ints, events: int, counts: Ints) -> None:
+@leaf
+def count_events(net: PlasticTables, part: int, events: int, counts: Ints) -> None:
     """Count events of a part at its target population, and at its source if it has a mirror."""
-    j = part[PROJECTION]
-    counts[projections[j, TARGET]] += events
-    if part[MIRROR] >= 0:
-        counts[projections[j, SOURCE]] += events
+    j = net.parts[part, PROJECTION]
+    counts[net.projections[j, TARGET]] += events
+    if net.parts[part, MIRROR] >= 0:
+        counts[net.projections[j, SOURCE]] += events
 
 
-@inner
-def add_pending_tags(
-    pending: int,
-    gated: Array,
-    past: Array,
-    populations: Ints,
-    projections: Ints,
-    parts: Ints,
-    tags: Array,
-    touched: Marks,
-) -> None:
+@leaf
+def add_pending_tags(net: PlasticTables, pending: int, memory: Memory) -> None:
     """Add the traces of the pending steps of a window to the tags of all parts."""
-    gated[pending:] = 0.0
-    for part in range(parts.shape[0]):
-        j = parts[part, PROJECTION]
-        p, target = projections[j, SOURCE], projections[j, TARGET]
-        ends = (
-            populations[p, START],
-            populations[p, STOP],
-            populations[target, START],
-            populations[target, STOP],
-        )
-        gather(pending, gated, past, ends, parts[part, TAGS], tags, touched[part])
+    memory.gated[pending:] = 0.0
+    for part in range(net.parts.shape[0]):
+        ends = ends_of(net, net.parts[part, PROJECTION])
+        gather(pending, memory, ends, net.parts[part, TAGS], memory.touched[part])
 
 
-@inner
+@leaf
 def count_or_add_tags(
+    net: PlasticTables,
+    rule: RuleTables,
     factor: float,
-    mode: int,
-    populations: Ints,
-    projections: Ints,
-    parts: Ints,
-    traces: Array,
-    tags: Array,
-    p_post: float,
-    p_own: float,
+    chance: Array,
+    memory: Memory,
     counts: Ints,
 ) -> None:
     """Count the tags that change in a step of a window; the engine also changes them here.
 
     `factor` is the engine's third factor, the gate times y2.
     """
-    for part in range(parts.shape[0]):
-        j = parts[part, PROJECTION]
-        p, target = projections[j, SOURCE], projections[j, TARGET]
-        pre = traces[populations[p, START] : populations[p, STOP]]
-        post = traces[populations[target, START] : populations[target, STOP]]
-        if mode == ENGINE:
-            third = rounded(ENGINE_DECAY * factor, p_post)
-            events = gather_engine(third, pre, post, parts[part, TAGS], tags, p_post, p_own)
+    for part in range(net.parts.shape[0]):
+        a, z, b, y = ends_of(net, net.parts[part, PROJECTION])
+        pre, post = memory.traces[a:z], memory.traces[b:y]
+        if rule.mode == ENGINE:
+            events = gather_engine(factor, pre, post, net.parts[part, TAGS], chance, memory)
         else:
-            events = grown(pre, post)
-        count_events(parts[part], projections, events, counts)
+            events = nonzero(pre) * nonzero(post)
+        count_events(net, part, events, counts)
 
 
-@inner
-def commit_all(
+@leaf
+def commit(
+    net: PlasticTables,
+    rule: RuleTables,
     etas: Array,
-    mode: int,
-    start: np.uint64,
     number: int,
-    populations: Ints,
-    projections: Ints,
-    parts: Ints,
-    limits: Array,
-    tag_factor: float,
-    p_post: float,
-    p_own: float,
-    touched: Marks,
-    tags: Array,
-    weights: Array,
-    gains: Array,
-    effective: Array,
+    chance: Array,
+    memory: Memory,
     counts: Ints,
     totals: Ints,
 ) -> None:
     """Commit the tags of all parts after sample `number`; count the weights that change."""
-    for part in range(parts.shape[0]):
-        j, begin, mirror = parts[part, PROJECTION], parts[part, TAGS], parts[part, MIRROR]
-        p, target, offset = projections[j, SOURCE], projections[j, TARGET], projections[j, OFFSET]
-        sizes = (
-            populations[p, STOP] - populations[p, START],
-            populations[target, STOP] - populations[target, START],
-        )
-        if mode == ENGINE:
-            events = change_engine(
-                tag_factor,
-                rounded(ENGINE_DECAY * COMMIT_PULSE, p_post),
-                p_own,
-                begin,
-                offset,
-                sizes[0] * sizes[1],
-                tags,
-                weights,
-                gains,
-                effective,
-                totals,
-            )
+    for part in range(net.parts.shape[0]):
+        if rule.mode == ENGINE:
+            events = change_engine(net, rule, part, chance, memory, totals)
         else:
-            events = change(
-                etas[part],
-                mode,
-                row_of(start, 1 + j, number),
-                limits[part],
-                begin,
-                offset,
-                sizes,
-                touched[part],
-                tags,
-                weights,
-                gains,
-                effective,
-                totals,
-            )
-            if mirror >= 0:
-                mirror_back(
-                    limits[part, MIRROR_FACTOR],
-                    offset,
-                    projections[mirror, OFFSET],
-                    sizes,
-                    touched[part],
-                    weights,
-                    gains,
-                    effective,
-                )
-            touched[part] = 0
-        count_events(parts[part], projections, events, counts)
+            row = row_of(rule.start, 1 + net.parts[part, PROJECTION], number)
+            events = change(net, rule, part, etas[part], row, memory, totals)
+            if net.parts[part, MIRROR] >= 0:
+                mirror_back(net, part, memory)
+            memory.touched[part] = 0
+        count_events(net, part, events, counts)
 
 
-@inner
+@leaf
 def reset_graded_traces(populations: Ints, traces: Array) -> None:
     """Set the traces of graded units to zero."""
     for p in range(populations.shape[0]):
@@ -760,204 +781,94 @@ def reset_graded_traces(populations: Ints, traces: Array) -> None:
             traces[populations[p, START] : populations[p, STOP]] = 0.0
 
 
-@outer
+@outer_leaf
 def learn_all(  # noqa: C901, PLR0912, PLR0915 - samples, phases and steps in one loop
-    populations: Ints,
-    constants: Array,
-    projections: Ints,
-    parts: Ints,
-    limits: Array,
-    lengths: Ints,
-    betas: Array,
-    gates: Array,
-    numbers: Array,
-    settings: Ints,
-    start: np.uint64,
-    given: Array,
-    pull: Array,
-    targets: Array,
-    etas: Array,
-    third_factors: Array,
-    draws: Array,
-    output: int,
-    weights: Array,
-    gains: Array,
-    effective: Array,
-    state: Array,
-    traces: Array,
-    tags: Array,
-    committed: Array,
-    touched: Marks,
-    drives: Array,
-    nudged: Ints,
-    sent_counts: Ints,
-    counted: Ints,
-    totals: Ints,
-    chosen: Ints,
-    scales: Array,
-    history: Array,
-    activity: Array,
+    net: PlasticTables,
+    rule: RuleTables,
+    samples: SampleTables,
+    memory: Memory,
+    results: Results,
     halt: Ints,
 ) -> None:
-    """Learn from all samples, in order; return early once `halt` is not zero.
+    """Learn from the samples, in order; return early once `halt` is not zero.
 
-    Parameters
-    ----------
-    populations, constants, projections, parts, limits
-        Tables of the network, see the columns above.
-    lengths, betas, gates
-        Steps and window (phases, 2), beta (phases) and third factor (phases + 1) of each phase; the
-        last gate is that of the commit.
-    numbers, settings, start
-        Constants of the rule, see above, and the mixed seed of stochastic rounding.
-    given, pull, targets
-        Bias + current and pull (samples, units); traces of the output at its targets
-        (samples, outputs).
-    etas, third_factors, draws
-        Learning rates (samples, parts); the engine's y2 (samples) and random numbers of the pre-
-        and postsynaptic traces and of tags and weights (3, steps of all samples).
-    output
-        Row of the output population.
-    weights, gains, effective
-        Weights, gains, and weights * gains, which deliver messages. Changed in place.
-    state, traces, tags, committed, touched
-        State of the units (rows, units); traces; tags; tags before the last commit; whether a
-        source unit has nonzero tags (parts, units). Changed in place.
-    drives, nudged, sent_counts, counted, totals
-        Results: summed drive of the output (samples, outputs); whether the nudged phases ran
-        (samples); messages (phases + 1, units); TRACED, TAGGED and CHANGED (3, phases + 1,
-        populations); CLIPPED and OVERFLOWS.
-    chosen, scales, history, activity
-        Synapses to record and the value of a weight step of each; recorded synapses
-        (samples, steps, synapses, 4) and activity (samples, steps, 3, units), which may be empty.
+    Changes `memory` and `results` in place.
     """
-    units, mode = given.shape[1], settings[MODE]
-    integer, phases = mode != FLOAT, betas.size
-    a_out, z_out = populations[output, START], populations[output, STOP]
-    sends, senders = np.zeros(units, dtype=np.uint8), np.zeros(units, dtype=np.int64)
-    sender_counts = np.zeros(populations.shape[0], dtype=np.int64)
+    integer, phases, units, totals = (
+        rule.mode != FLOAT,
+        rule.betas.size,
+        memory.units,
+        results.totals,
+    )
+    a_out, z_out = net.populations[net.output, START], net.populations[net.output, STOP]
     length = 1
     for k in range(phases):
-        length += lengths[k, 0]
-    p_pre = p_post = p_own = 0.0
-    past, gated = np.zeros((BLOCK, units)), np.zeros((BLOCK, units))
+        length += rule.lengths[k, 0]
+    chance = memory.chance
     uncommitted = pending = 0
-    for sample in range(given.shape[0]):
-        if settings[FRESH] or not (sample or settings[CONTINUED]):
-            rest(populations, constants, state)
-        sender_counts[:] = 0
-        t, number, final = 0, settings[FIRST] + sample, sample == given.shape[0] - 1
+    for sample in range(samples.given.shape[0]):
+        place, number = samples.begin + sample, samples.first + sample
+        if rule.fresh or place == 0:
+            rest(net, units)
+        memory.sender_counts[:] = 0
+        t, is_last = 0, samples.is_last and sample == samples.given.shape[0] - 1
         uncommitted += 1
         within_margin = False
         for k in range(phases + 1):
             commit_step = k == phases
-            if k == 1 and numbers[MARGIN] > 0.0:
-                within_margin = near(numbers[MARGIN], targets[sample], traces[a_out:z_out])
-                nudged[sample] = not within_margin
+            if k == 1 and rule.margin > 0.0:
+                outputs = memory.traces[a_out:z_out]
+                within_margin = near(rule.margin, samples.targets[sample], outputs)
+                results.nudged[place] = not within_margin
             if within_margin and not commit_step:
-                t += lengths[k, 0]
+                t += rule.lengths[k, 0]
                 continue
-            beta = 0.0 if commit_step else betas[k]
-            steps = 1 if commit_step else lengths[k, 0]
-            set_external_input(beta, given[sample], pull[sample], integer, state[EXTERNAL])
+            beta = 0.0 if commit_step else rule.betas[k]
+            steps = 1 if commit_step else rule.lengths[k, 0]
+            set_external_input(
+                beta, samples.given[sample], samples.pull[sample], integer, units.outside
+            )
             for tick in range(steps):
                 if halt[0] != 0:
                     return
-                in_window = not commit_step and tick >= steps - lengths[k, 1]
-                row = row_of(start, 0, number * length + t)
-                if mode == ENGINE:
-                    now = sample * length + t
-                    p_pre, p_post, p_own = draws[0, now], draws[1, now], draws[2, now]
+                in_window = not commit_step and tick >= steps - rule.lengths[k, 1]
+                row = row_of(rule.start, 0, number * length + t)
+                if rule.mode == ENGINE:
+                    copy(samples.draws[:, sample * length + t], chance)
                 if commit_step:
-                    sends[:] = 0
+                    memory.sends[:] = 0
                 else:
-                    deliver_all(
-                        populations, projections, beta, effective, senders, sender_counts, state
-                    )
-                    step_populations(
-                        populations,
-                        constants,
-                        beta,
-                        integer,
-                        t,
-                        state,
-                        sends,
-                        senders,
-                        sender_counts,
-                        sent_counts[k],
-                        totals,
-                    )
+                    deliver_all(net, beta, memory)
+                    step_populations(net, beta, integer, t, memory, results.sent[k], totals)
                     if k == 0 and in_window:
                         for i in range(a_out, z_out):
-                            drives[sample, i - a_out] += state[DRIVE, i]
-                update_traces(
-                    populations,
-                    constants,
-                    numbers,
-                    mode,
-                    commit_step,
-                    t,
-                    sends,
-                    state[SENT],
-                    row,
-                    p_pre,
-                    traces,
-                    counted[TRACED, k],
-                )
-                gate = gates[k] if in_window else 0.0
-                if gate != 0.0 and mode != ENGINE:
-                    gated[pending] = gate * traces
-                    past[pending] = traces
+                            results.drives[place, i - a_out] += units.drive[i]
+                traced = results.counted[TRACED, k]
+                update_traces(net, rule, commit_step, t, row, chance[PRE], memory, traced)
+                gate = rule.gates[k] if in_window else 0.0
+                if gate != 0.0 and rule.mode != ENGINE:
+                    for i in range(memory.traces.size):
+                        memory.gated[pending, i] = gate * memory.traces[i]
+                    copy(memory.traces, memory.past[pending])
                     pending += 1
                 # A recorded synapse shows its tag in every step, so that none may be pending.
-                if pending == BLOCK or (pending > 0 and (commit_step or chosen.shape[0] > 0)):
-                    add_pending_tags(
-                        pending, gated, past, populations, projections, parts, tags, touched
-                    )
+                recorded = results.chosen.shape[0] > 0
+                if pending == BLOCK or (pending > 0 and (commit_step or recorded)):
+                    add_pending_tags(net, pending, memory)
                     pending = 0
                 if gate != 0.0:
-                    count_or_add_tags(
-                        gate * third_factors[sample],
-                        mode,
-                        populations,
-                        projections,
-                        parts,
-                        traces,
-                        tags,
-                        p_post,
-                        p_own,
-                        counted[TAGGED, k],
+                    factor, tagged = (
+                        gate * samples.third_factors[sample],
+                        results.counted[TAGGED, k],
                     )
-                if commit_step and (uncommitted == settings[BATCH] or final):
-                    if final and settings[FINAL]:
-                        committed[:] = tags
-                    commit_all(
-                        etas[sample],
-                        mode,
-                        start,
-                        number,
-                        populations,
-                        projections,
-                        parts,
-                        limits,
-                        numbers[TAG_FACTOR],
-                        p_post,
-                        p_own,
-                        touched,
-                        tags,
-                        weights,
-                        gains,
-                        effective,
-                        counted[CHANGED, k],
-                        totals,
-                    )
+                    count_or_add_tags(net, rule, factor, chance, memory, tagged)
+                if commit_step and (uncommitted == rule.batch or is_last):
+                    if is_last:
+                        copy(memory.tags, results.committed)
+                    changed = results.counted[CHANGED, k]
+                    commit(net, rule, samples.etas[sample], number, chance, memory, changed, totals)
                     uncommitted = 0
-                if commit_step and settings[FRESH]:
-                    reset_graded_traces(populations, traces)
-                if chosen.shape[0]:
-                    record_synapses(chosen, scales, traces, tags, weights, history[sample, t])
-                if activity.shape[0] and not commit_step:
-                    activity[sample, t, 0] = state[MESSAGE]
-                    activity[sample, t, 1] = state[DRIVE]
-                    activity[sample, t, 2] = state[HELD]
+                if commit_step and rule.fresh:
+                    reset_graded_traces(net.populations, memory.traces)
+                record(results, place, t, commit_step, memory)
                 t += 1
