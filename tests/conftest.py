@@ -26,12 +26,13 @@ os.environ["NUMBA_CACHE_DIR"] = (
 import numpy as np
 import pytest
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.monte_carlo import Energy
 from neuro_eqprop.chips.energy.result import EnergyEstimate
 from neuro_eqprop.chips.energy.terms import MissingTerm, Term
 from neuro_eqprop.chips.placement import Placement, PlacementStatus
-from neuro_eqprop.chips.profile import Boundary, Evidence
+from neuro_eqprop.chips.profile import Evidence
 from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import FOLDER

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
+from neuro_eqprop.chips.boundary import Boundary
+from neuro_eqprop.chips.quantities import KEYS
 from neuro_eqprop.common.arrays import Named, UnknownNameError
+from neuro_eqprop.files.codec import Count, NonNegative, Text
 
 
 class Kind(Enum):
@@ -41,45 +44,6 @@ class Evidence(Enum):
     GIVEN = "given"
 
 
-class Boundary(Enum):
-    """Scope of a measurement; `dynamic` is above idle, `total` includes idle power."""
-
-    CORE_DYNAMIC = "core_dynamic"
-    CHIP_DYNAMIC = "chip_dynamic"
-    CHIP_TOTAL = "chip_total"
-    BOARD_DYNAMIC = "board_dynamic"
-    BOARD_TOTAL = "board_total"
-    SYSTEM_WALL = "system_wall"
-
-    def holds(self, other: Boundary) -> bool:
-        """Whether this boundary includes all parts of `other`."""
-        return other in _INSIDE[self]
-
-
-_INSIDE: Mapping[Boundary, frozenset[Boundary]] = {
-    Boundary.CORE_DYNAMIC: frozenset({Boundary.CORE_DYNAMIC}),
-    Boundary.CHIP_DYNAMIC: frozenset({Boundary.CORE_DYNAMIC, Boundary.CHIP_DYNAMIC}),
-    Boundary.CHIP_TOTAL: frozenset(
-        {Boundary.CORE_DYNAMIC, Boundary.CHIP_DYNAMIC, Boundary.CHIP_TOTAL}
-    ),
-    Boundary.BOARD_DYNAMIC: frozenset(
-        {Boundary.CORE_DYNAMIC, Boundary.CHIP_DYNAMIC, Boundary.BOARD_DYNAMIC}
-    ),
-    Boundary.BOARD_TOTAL: frozenset(set(Boundary) - {Boundary.SYSTEM_WALL}),
-    Boundary.SYSTEM_WALL: frozenset(Boundary),
-}
-
-
-class BoundaryError(ValueError):
-    """Two energies at different boundaries cannot be compared."""
-
-    def __init__(self, one: Boundary, other: Boundary) -> None:
-        super().__init__(
-            f"joules at {one.value} and at {other.value} include different parts and cannot be "
-            "compared; use the same boundary for both"
-        )
-
-
 class Device(Enum):
     """The kind of device that a profile describes."""
 
@@ -109,11 +73,10 @@ class Overhead(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ProfileSource:
     """A publication that numbers come from."""
 
-    name: str
-    ref: str
+    ref: Text
     doi: str = ""
     caveat: str = ""
 
@@ -122,45 +85,52 @@ class Source:
 class Quantity:
     """A number in SI units, with its range and its source."""
 
-    value: float
-    low: float
-    high: float
-    unit: str
+    value: NonNegative
+    low: NonNegative
+    high: NonNegative
+    unit: Text
     kind: Kind
     basis: Basis
     evidence: Evidence
-    source: str
-    where: str
+    src: Text
+    where: Text
     boundary: Boundary | None = None
     note: str = ""
-    choices: tuple[float, ...] = ()
+    choices: tuple[NonNegative, ...] = ()
     """Allowed values of a bit width, if restricted; `value` is the largest."""
-    at: float | None = None
+    at: NonNegative | None = None
     """All-in costs only: events per second and chip in the measurement."""
-    tolerance: float = 0.0
+    tolerance: NonNegative = 0.0
     """All-in costs only: largest relative distance from `at`."""
     operating_point: str = ""
     """Operating point, if it is not that of the profile."""
+    workloads: Count = 1
+    """Number of workloads that support the range."""
 
     @property
     def has_range(self) -> bool:
         """Whether low and high differ."""
         return self.high > self.low
 
+    def __mul__(self, factor: float) -> Quantity:
+        value, low, high = factor * self.value, factor * self.low, factor * self.high
+        choices = tuple(factor * each for each in self.choices)
+        return replace(self, value=value, low=low, high=high, choices=choices)
+
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """A quantity without a published value; it never counts as zero."""
 
-    note: str
+    note: Text
 
 
 @dataclass(frozen=True, slots=True)
 class Included:
     """A cost that is included in another cost, named by its key."""
 
-    within: str
-    note: str
+    within: Text
+    note: Text
 
 
 Entry: TypeAlias = Quantity | Unknown | Included
@@ -178,20 +148,20 @@ class BatchPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Scaling:
+class SupplyScaling:
     """Scaling with the supply voltage: cost(V) = cost (V / supply)^exponent."""
 
-    supply: float
+    supply: NonNegative
     """Supply voltage of the values of the profile."""
-    low: float
-    high: float
+    low: NonNegative
+    high: NonNegative
     """Range of supply voltages in which the scaling holds."""
-    energy: float
+    energy: NonNegative
     """Exponent of energies per event."""
-    power: float
+    power: NonNegative
     """Exponent of powers."""
-    src: str
-    where: str
+    src: Text
+    where: Text
 
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.supply <= self.high:
@@ -215,7 +185,7 @@ class Profile:
     title: str
     device: Device
     timing: Timing
-    sources: Mapping[str, Source]
+    sources: Mapping[str, ProfileSource]
     operating_point: Mapping[str, str]
     entries: Mapping[str, Entry]
     file: str
@@ -229,7 +199,7 @@ class Profile:
     batches: tuple[BatchPoint, ...] = ()
     overridden: tuple[str, ...] = ()
     """Changes relative to the file or to the profile it extends, as text."""
-    scaling: Scaling | None = None
+    scaling: SupplyScaling | None = None
     """Scaling of costs with the supply voltage, if known."""
 
     def __post_init__(self) -> None:
@@ -242,26 +212,34 @@ class Profile:
 
     def entry(self, key: str) -> Entry:
         """The entry of a key; `Unknown` if the profile has none."""
-        from neuro_eqprop.chips.quantities import KEYS
-
         if key not in self.entries and key not in KEYS:
             raise UnknownNameError("quantity of a profile", key, KEYS)
         return self.entries.get(key, Unknown(f"not in {self.file}"))
 
     def known(self, key: str) -> Quantity | None:
         """The quantity of a key; None if it is unknown or included in another."""
-        found = self.entry(key)
-        return found if isinstance(found, Quantity) else None
+        entry = self.entry(key)
+        return entry if isinstance(entry, Quantity) else None
 
     def limit(self, key: str) -> int | None:
         """A limit of the section `capacity`; None if unknown."""
-        found = self.known(f"capacity.{key}")
-        return None if found is None else int(found.value)
+        limit = self.known(f"capacity.{key}")
+        return None if limit is None else int(limit.value)
 
     def allows(self, key: str) -> bool | None:
         """A feature of the section `support`; None if unknown."""
-        found = self.known(f"support.{key}")
-        return None if found is None else bool(found.value)
+        feature = self.known(f"support.{key}")
+        return None if feature is None else bool(feature.value)
+
+    def times(self, factors: Mapping[str, float], *changes: str) -> Profile:
+        """The profile with all quantities of some sections multiplied, and how it was changed."""
+        entries = {
+            key: entry * factors[section]
+            if (section := key.partition(".")[0]) in factors and isinstance(entry, Quantity)
+            else entry
+            for key, entry in self.entries.items()
+        }
+        return replace(self, entries=entries, overridden=(*self.overridden, *changes))
 
     def at_supply(self, volts: float) -> Profile:
         """The profile with energies and powers scaled to another supply; times are unchanged."""
@@ -275,20 +253,9 @@ class Profile:
                 f"profile {self.name!r} is scaled between {law.low:g} and {law.high:g} V, not to "
                 f"{volts:g} V"
             )
-        entries = dict(self.entries)
-        for section, exponent in (("energy", law.energy), ("power", law.power)):
-            factor = (volts / law.supply) ** exponent
-            for key, each in self.entries.items():
-                if key.startswith(f"{section}.") and isinstance(each, Quantity):
-                    value, low, high = (factor * x for x in (each.value, each.low, each.high))
-                    entries[key] = replace(each, value=value, low=low, high=high)
-        change = (
+        ratio = volts / law.supply
+        return self.times(
+            {"energy": ratio**law.energy, "power": ratio**law.power},
             f"supply {law.supply:g} V -> {volts:g} V: energies x (V/{law.supply:g})^{law.energy:g}"
-            f", powers ^{law.power:g}, times unchanged ({law.src}: {law.where})"
+            f", powers ^{law.power:g}, times unchanged ({law.src}: {law.where})",
         )
-        return replace(self, entries=entries, overridden=(*self.overridden, change))
-
-    def with_quantity(self, key: str, quantity: Quantity, change: str) -> Profile:
-        """The profile with one quantity replaced; `change` is added to `overridden`."""
-        entries = {**self.entries, key: quantity}
-        return replace(self, entries=entries, overridden=(*self.overridden, change))

@@ -1,17 +1,21 @@
-"""Published measurements, and the data from which they are predicted."""
+"""Published measurements, the data from which they are predicted, and their files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 from math import prod
+from pathlib import Path
 
 import numpy as np
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.convolution import ConvolutionShape
-from neuro_eqprop.chips.profile import Boundary, Overhead
+from neuro_eqprop.chips.profile import Overhead
+from neuro_eqprop.chips.profiles.load import profile_folder
+from neuro_eqprop.chips.profiles.schema import check_key
 from neuro_eqprop.chips.workload import (
     FREE,
     NetworkShape,
@@ -20,10 +24,12 @@ from neuro_eqprop.chips.workload import (
     convolution_projection,
     dense_projection,
 )
+from neuro_eqprop.files.codec import Count, Format, NonNegative, Text
+from neuro_eqprop.files.read import FileFormatError
 from neuro_eqprop.simulators.recordings import Counts
 
 
-class Role(Enum):
+class CaseRole(Enum):
     """Whether the constants of a prediction are independent of the measurement."""
 
     PREDICTION = "prediction"
@@ -46,10 +52,10 @@ class Measure(Enum):
 class Line:
     """A straight line through two published points, and the x of the held-out point."""
 
-    x: tuple[float, float]
-    y: tuple[float, float]
-    at: float
-    rounding: float
+    x: tuple[NonNegative, NonNegative]
+    y: tuple[NonNegative, NonNegative]
+    at: NonNegative
+    rounding: NonNegative
     """Half the last published digit of the points."""
 
     def __post_init__(self) -> None:
@@ -64,15 +70,15 @@ class PublishedLayer:
     With a `kernel`, the input is a convolution, otherwise it is dense; the first layer has none.
     """
 
-    name: str
-    shape: tuple[int, ...]
+    name: Text
+    shape: tuple[Count, ...]
     """(channels, height, width) or (neurons,)."""
-    kernel: tuple[int, ...] = ()
-    stride: tuple[int, ...] = (1, 1)
-    padding: tuple[int, ...] = (0, 0)
-    spikes: float = 0.0
+    kernel: tuple[Count, Count] | None = None
+    stride: tuple[Count, Count] = (1, 1)
+    padding: tuple[Count, Count] = (0, 0)
+    spikes: NonNegative = 0.0
     """Mean number of spikes of the layer per step."""
-    spikes_by_step: tuple[int, ...] = ()
+    spikes_by_step: tuple[Count, ...] = ()
     """Spikes of the layer in each step, if known."""
     off_chip: bool = False
     soft_reset: bool = False
@@ -83,45 +89,44 @@ class PublishedLayer:
             raise ValueError(
                 f"shape {list(self.shape)} is neither [neurons] nor [channels, height, width]"
             )
-        for name in ("kernel", "stride", "padding"):
-            if len(getattr(self, name)) not in ((0, 2) if name == "kernel" else (2,)):
-                raise ValueError(f"{name} takes two numbers, height and width")
+
+    def convolve(self, before: PublishedLayer) -> ConvolutionShape | None:
+        """The geometry of the convolution of the previous layer; None if the input is dense."""
+        if self.kernel is None:
+            return None
+        if not len(before.shape) == len(self.shape) == 3:
+            raise ValueError(
+                f"layer {self.name!r} has a kernel, which needs feature maps on both sides"
+            )
+        (a, b, c), (d, e, f) = before.shape, self.shape
+        return ConvolutionShape((a, b, c), (d, e, f), self.kernel, self.stride, self.padding)
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedNetwork:
     """A published network, described by its layers, to be placed on a chip."""
 
-    name: str
+    name: Text
     layer: tuple[PublishedLayer, ...]
-    bits: int = 8
+    bits: Count = 8
 
     def shape(self) -> NetworkShape:
         """The populations and projections of the network."""
-        populations = tuple(
+        sizes = [
             PopulationShape(
-                each.name, prod(each.shape), each.soft_reset, each.graded, each.off_chip
+                layer.name, prod(layer.shape), layer.soft_reset, layer.graded, layer.off_chip
             )
-            for each in self.layer
-        )
+            for layer in self.layer
+        ]
         links = []
-        for k, (before, after) in enumerate(pairwise(self.layer)):
-            if not after.kernel:
-                links.append(dense_projection(*populations[k : k + 2], bits=self.bits))
-                continue
-            if not len(before.shape) == len(after.shape) == 3:
-                raise ValueError(
-                    f"layer {after.name!r} has a kernel, which needs feature maps on both sides"
-                )
-            geometry = ConvolutionShape(
-                (before.shape[0], before.shape[1], before.shape[2]),
-                (after.shape[0], after.shape[1], after.shape[2]),
-                (after.kernel[0], after.kernel[1]),
-                (after.stride[0], after.stride[1]),
-                (after.padding[0], after.padding[1]),
+        for (before, after), ends in zip(pairwise(self.layer), pairwise(sizes), strict=True):
+            geometry = after.convolve(before)
+            links.append(
+                dense_projection(*ends, bits=self.bits)
+                if geometry is None
+                else convolution_projection(before.name, after.name, geometry, bits=self.bits)
             )
-            links.append(convolution_projection(before.name, after.name, geometry, bits=self.bits))
-        return NetworkShape(populations, tuple(links), self.layer[-1].name)
+        return NetworkShape(tuple(sizes), tuple(links), self.layer[-1].name)
 
     def workload(self, steps: int) -> Workload:
         """The workload of one sample of `steps` steps with the published spikes."""
@@ -143,46 +148,46 @@ class PublishedNetwork:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PublishedCase:
     """A published measurement, with the events and the time it covers."""
 
-    name: str
-    profile: str
-    role: Role
-    grade: str
+    name: Text
+    profile: Text
+    role: CaseRole
+    grade: Text
     """A: events and time are published; B: one of them is inferred; C: order of magnitude."""
     measure: Measure
-    measured: float
-    uncertainty: float
+    measured: NonNegative
+    uncertainty: NonNegative
     """Uncertainty of the measurement: half its last digit, or one standard deviation."""
     boundary: Boundary
-    source: str
-    where: str
-    events: Mapping[str, tuple[float, float]]
-    """Lowest and highest number of events, by key of the section `energy`."""
-    seconds: float = 0.0
+    source: Text
+    where: Text
+    events: Mapping[str, NonNegative | tuple[NonNegative, ...]] = field(default_factory=dict)
+    """Number of events, or the lowest and highest number, by key of the section `energy`."""
+    seconds: NonNegative = 0.0
     """Published duration in seconds; 0 if it is not needed or is predicted."""
-    macs: int = 0
+    macs: Count = 0
     """Multiplications of one inference on a dense device."""
-    reference_macs: int = 0
+    reference_macs: Count = 0
     """Multiplications of the network that the device's time was measured with."""
-    network: PublishedNetwork | None = None
-    """The network to place; used instead of `events`."""
-    steps: int = 1
+    network: PublishedNetwork | str = ""
+    """The network to place, which files give by name; used instead of `events`."""
+    steps: Count = 1
     """Steps that the measurement covers."""
-    chips: int = 1
+    chips: Count = 1
     mapping: str = "balanced"
     """How the network is mapped, unless `cores` are published."""
-    cores: Mapping[str, int] = field(default_factory=dict)
+    cores: Mapping[str, Count] = field(default_factory=dict)
     """Published cores of each layer."""
-    supply: float = 0.0
+    supply: NonNegative = 0.0
     """Supply voltage of the measurement, in volts; 0 for that of the profile."""
     line: Line | None = None
-    clock_hz: float | None = None
+    clock_hz: NonNegative | None = None
     overhead: Overhead | None = None
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    """Values that replace those of the profile, by key."""
-    tolerance: float | None = None
+    overrides: tuple[str, ...] = ()
+    """Values that replace those of the profile: "energy.synop=30pJ"."""
+    tolerance: NonNegative | None = None
     """Largest allowed relative error of the prediction."""
     in_range: bool = False
     """Whether the measurement must lie in the predicted range."""
@@ -193,7 +198,53 @@ class Case:
             raise ValueError(
                 "there is nothing to predict from: give events, macs, a network or a line"
             )
-        if self.network is None and self.measure in (Measure.CORES, Measure.MESSAGES):
+        for name, number in self.events.items():
+            check_key(f"energy.{name}", "events")
+            ends = number if isinstance(number, tuple) else (number, number)
+            if len(ends) != 2:
+                raise ValueError(f"events.{name}: give a number, or the lowest and the highest")
+            if ends[0] > ends[1]:
+                raise ValueError(f"events.{name}: low {ends[0]:g} is above high {ends[1]:g}")
+        if not self.network and self.measure in (Measure.CORES, Measure.MESSAGES):
             raise ValueError(f"{self.measure.value} are predicted for a network; name one")
         if self.measured == 0:
             raise ValueError("measured is zero; the relative error of zero is undefined")
+
+
+@dataclass(frozen=True, slots=True)
+class CasesTables:
+    """The tables of a file of published measurements."""
+
+    case: tuple[PublishedCase, ...]
+    network: tuple[PublishedNetwork, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.case:
+            raise ValueError("case: there is none; a case is a table [[case]]")
+
+
+CASES = Format(CasesTables, "neuro_eqprop.cases/1")
+
+
+def case_files() -> list[Path]:
+    """The files of published measurements that ship with the profiles."""
+    return sorted((profile_folder() / "validation").glob("*.toml"))
+
+
+def read_cases(path: Path) -> list[PublishedCase]:
+    """The published measurements of a file, with their networks."""
+    tables = CASES.read(path)
+    networks: dict[PublishedNetwork | str, PublishedNetwork] = {
+        network.name: network for network in tables.network
+    }
+    for place, case in enumerate(tables.case):
+        if case.network and case.network not in networks:
+            listed = ", ".join(map(str, networks)) or "none"
+            raise FileFormatError(
+                f"{path}: case[{place}].network: {case.network!r} is not one of the tables "
+                f"[[network]]: {listed}"
+            )
+    return [
+        replace(case, network=networks[case.network]) if case.network else case
+        for case in tables.case
+    ]

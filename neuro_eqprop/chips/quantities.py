@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
-from neuro_eqprop.chips.profile import Boundary
+from neuro_eqprop.chips.boundary import Boundary
 
 DIMENSIONS: Mapping[str, Mapping[str, float]] = {
     "J": {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "nJ": 1e-9, "pJ": 1e-12, "fJ": 1e-15},
@@ -25,14 +26,15 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = {
 def parse_amount(text: str | float, dimension: str) -> float:
     """A positive number in SI units, from text with a unit such as "5ms", or from a number.
 
+    A flag may be zero.
+
     >>> parse_amount("5ms", "s")
     0.005
     """
     units = DIMENSIONS[dimension]
     amount = str(text).strip()
-    unit = next(
-        (each for each in sorted(units, key=len, reverse=True) if amount.endswith(each)), ""
-    )
+    longest_first = sorted(units, key=len, reverse=True)
+    unit = next((name for name in longest_first if amount.endswith(name)), "")
     number = amount[: len(amount) - len(unit)] if unit else amount
     try:
         value = float(number) * (units[unit] if unit else 1.0)
@@ -41,7 +43,7 @@ def parse_amount(text: str | float, dimension: str) -> float:
         raise ValueError(
             f"{amount!r} is not a quantity; write a number and one of {known}"
         ) from None
-    if not 0 < value < float("inf"):
+    if not (0 < value < inf or (dimension == "flag" and value == 0)):
         raise ValueError(f"{amount!r} is not above zero and finite")
     return value
 

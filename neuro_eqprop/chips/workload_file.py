@@ -17,11 +17,9 @@ population. Counts are those of `simulators.recordings.Counts`, summed over all 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,141 +30,145 @@ from neuro_eqprop.chips.workload import (
     ProjectionShape,
     Workload,
     convolution_projection,
+    dense_projection,
 )
-from neuro_eqprop.common.arrays import Ints
-from neuro_eqprop.files.toml import FileFormatError, Table, build, read_json
-from neuro_eqprop.files.write import write_text
+from neuro_eqprop.files.codec import Count, Format, Text
+from neuro_eqprop.files.read import FileFormatError
 from neuro_eqprop.simulators.recordings import Counts
-
-SCHEMA = "neuro_eqprop.counts/1"
-TOP = (
-    *("schema", "populations", "projections", "output", "samples", "steps", "input_coding"),
-    *("dense_macs", "counts", "state_bits", "spikes_by_step"),
-)
-ENDS = ("source", "target", "bits", "delay")
-COUNTS = tuple(each.name for each in fields(Counts))
 
 
 class CountsError(FileFormatError):
     """A file of counts has invalid content; the message names file, key and reason."""
 
 
-def read_projection(table: Table, populations: Mapping[str, PopulationShape]) -> ProjectionShape:
-    """A projection of the file; a dense one unless it states its synapses."""
-    if "synapses" in table:
-        return build(ProjectionShape, table, plastic=False)
-    if "convolution" in table:
-        table.check_keys((*ENDS, "convolution"))
-        convolution = build(ConvolutionShape, table.table("convolution"))
-        found = convolution_projection(
-            table.text("source"), table.text("target"), convolution, bits=table.integer("bits", 8)
+@dataclass(frozen=True, slots=True)
+class ProjectionEntry:
+    """A projection as a file states it: with its synapses, a convolution, or dense."""
+
+    source: Text
+    target: Text
+    synapses: Count | None = None
+    max_fan_in: Count = 0
+    max_fan_out: Count = 0
+    bits: Count = 8
+    delay: Count = 1
+    convolution: ConvolutionShape | None = None
+
+    def shape(self, populations: Mapping[str, PopulationShape]) -> ProjectionShape:
+        """The sizes of the projection."""
+        for end in (self.source, self.target):
+            if end not in populations:
+                raise ValueError(
+                    f"projection {self.source}->{self.target}: there is no population {end!r}"
+                )
+        if self.synapses is not None:
+            return ProjectionShape(
+                *(self.source, self.target, self.synapses, self.max_fan_in, self.max_fan_out),
+                bits=self.bits,
+                delay=self.delay,
+                convolution=self.convolution,
+            )
+        if self.convolution is not None:
+            shape = convolution_projection(
+                self.source, self.target, self.convolution, bits=self.bits
+            )
+        else:
+            ends = populations[self.source], populations[self.target]
+            shape = dense_projection(*ends, bits=self.bits)
+        return replace(shape, delay=self.delay)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsEntry(Counts):
+    """The events of a population in a phase."""
+
+    population: Text
+    phase: Text
+
+    def __post_init__(self) -> None:
+        for event in fields(Counts):
+            if getattr(self, event.name) < 0:
+                raise ValueError(f"{event.name} is negative")
+
+
+@dataclass(frozen=True, slots=True)
+class CountsFile:
+    """The content of a file of counts."""
+
+    populations: tuple[PopulationShape, ...]
+    projections: tuple[ProjectionEntry, ...]
+    output: Text
+    samples: Count
+    steps: Count
+    input_coding: Text
+    dense_macs: Count
+    counts: tuple[CountsEntry, ...]
+    state_bits: Count | None = None
+    spikes_by_step: Mapping[str, tuple[Count, ...]] = field(default_factory=dict)
+
+    def workload(self) -> Workload:
+        """The workload that the file describes."""
+        populations = {each.name: each for each in self.populations}
+        if len(populations) != len(self.populations):
+            raise ValueError("two populations share a name")
+        if len({len(steps) for steps in self.spikes_by_step.values()}) > 1:
+            raise ValueError("spikes_by_step: the populations have different numbers of steps")
+        projections = tuple(each.shape(populations) for each in self.projections)
+        return Workload(
+            NetworkShape(self.populations, projections, self.output, self.state_bits),
+            {
+                (each.population, each.phase): Counts(
+                    *(getattr(each, event.name) for event in fields(Counts))
+                )
+                for each in self.counts
+            },
+            samples=self.samples,
+            steps=self.steps,
+            input_coding=self.input_coding,
+            dense_macs=self.dense_macs,
+            by_step={
+                name: np.asarray(steps, dtype=np.int64)[:, None]
+                for name, steps in self.spikes_by_step.items()
+            },
         )
-        return replace(found, delay=table.integer("delay", 1))
-    table.check_keys((*ENDS, "synapses"))
-    ends = [table.text(name) for name in ("source", "target")]
-    for end in ends:
-        if end not in populations:
-            table.fail(f"there is no population {end!r}")
-    sizes = [populations[end].size for end in ends]
-    numbers: dict[str, Any] = {
-        "synapses": sizes[0] * sizes[1],
-        "max_fan_in": sizes[0],
-        "max_fan_out": sizes[1],
-    }
-    return build(ProjectionShape, table, plastic=False, **numbers)
 
 
-def read_counts(table: Table) -> Counts:
-    """The counts of one population in one phase."""
-    table.check_keys(("population", "phase", *COUNTS))
-    return Counts(*(table.integer(name, 0) for name in COUNTS))
+COUNTS = Format(CountsFile, "neuro_eqprop.counts/1", error=CountsError)
 
 
 def read_workload(path: Path) -> Workload:
     """The workload in a file of counts."""
-    top = read_json(path, CountsError)
-    top.check_keys(TOP)
-    top.check_schema(SCHEMA)
-    for name in ("populations", "projections", "counts"):
-        if not isinstance(top.content.get(name), list):
-            top.fail(f"{name} is missing; it must be a list")
-    listed = [build(PopulationShape, each) for each in top.tables("populations")]
-    populations = {each.name: each for each in listed}
-    if len(populations) != len(listed):
-        top.fail("two populations share a name")
-    projections = tuple(read_projection(each, populations) for each in top.tables("projections"))
-    state_bits = top.integer("state_bits") if "state_bits" in top else None
-    counts = {
-        (each.text("population"), each.text("phase")): read_counts(each)
-        for each in top.tables("counts")
-    }
+    content = COUNTS.read(path)
     try:
-        return Workload(
-            NetworkShape(tuple(populations.values()), projections, top.text("output"), state_bits),
-            counts,
-            samples=top.integer("samples"),
-            steps=top.integer("steps"),
-            input_coding=top.text("input_coding"),
-            dense_macs=top.integer("dense_macs"),
-            by_step=read_steps(top.table("spikes_by_step")),
-        )
-    except CountsError:
-        raise
+        return content.workload()
     except ValueError as error:
-        top.fail(str(error))
-
-
-def read_steps(table: Table) -> dict[str, Ints]:
-    """The spikes of each population in each step of a few samples, summed over its neurons."""
-    found = {}
-    for name, listed in table.content.items():
-        if not isinstance(listed, list) or not all(type(n) is int and n >= 0 for n in listed):
-            table.fail("it must be a list of integers, the spikes of each step", key=name)
-        found[name] = np.asarray(listed, dtype=np.int64)[:, None]
-    if len({len(each) for each in found.values()}) > 1:
-        table.fail("the populations have different numbers of steps")
-    return found
+        raise CountsError(f"{path}: {error}") from None
 
 
 def write_workload(path: Path, workload: Workload) -> None:
     """Write a file of counts."""
-    write_text(path, json.dumps(to_json(workload), indent=1, allow_nan=False) + "\n")
-
-
-def projection_json(projection: ProjectionShape) -> dict[str, Any]:
-    """A projection of the file."""
-    left_out = ("plastic", "convolution")
-    names = (f.name for f in fields(ProjectionShape) if f.name not in left_out)
-    content = {name: getattr(projection, name) for name in names}
-    if projection.convolution is not None:
-        content["convolution"] = asdict(projection.convolution)
-    return content
-
-
-def to_json(workload: Workload) -> dict[str, Any]:
-    """The content of a file of counts."""
     shape = workload.shape
-    content: dict[str, Any] = {
-        "schema": SCHEMA,
-        "populations": [
-            {f.name: getattr(each, f.name) for f in fields(PopulationShape)}
-            for each in shape.populations
-        ],
-        "projections": [projection_json(each) for each in shape.projections],
-        "output": shape.output,
-        "samples": workload.samples,
-        "steps": workload.steps,
-        "input_coding": workload.input_coding,
-        "dense_macs": workload.dense_macs,
-        "counts": [
-            {"population": name, "phase": phase, **{f: getattr(counts, f) for f in COUNTS}}
+    content = CountsFile(
+        populations=shape.populations,
+        projections=tuple(
+            ProjectionEntry(
+                *(each.source, each.target, each.synapses, each.max_fan_in, each.max_fan_out),
+                *(each.bits, each.delay, each.convolution),
+            )
+            for each in shape.projections
+        ),
+        output=shape.output,
+        samples=workload.samples,
+        steps=workload.steps,
+        input_coding=workload.input_coding,
+        dense_macs=workload.dense_macs,
+        counts=tuple(
+            CountsEntry(population=name, phase=phase, **asdict(counts))
             for (name, phase), counts in workload.counts.items()
-        ],
-    }
-    if shape.state_bits is not None:
-        content["state_bits"] = shape.state_bits
-    if workload.by_step:
-        content["spikes_by_step"] = {
-            name: each.sum(axis=1).tolist() for name, each in workload.by_step.items()
-        }
-    return content
+        ),
+        state_bits=shape.state_bits,
+        spikes_by_step={
+            name: tuple(steps.sum(axis=1).tolist()) for name, steps in workload.by_step.items()
+        },
+    )
+    COUNTS.write(path, content)

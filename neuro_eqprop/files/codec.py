@@ -14,6 +14,9 @@ A `Format` reads and writes one kind of file. Its class is a dataclass, a `msgsp
     CHIP.write(path, chip)
 
 Errors name the file and the path in it: `chip.toml: joules: expected number >= 0, got -1`.
+
+A number with a limit must not stand in a union with a tuple of fixed length, such as
+`NonNegative | tuple[float, float]`: msgspec 0.22 then writes beyond its memory.
 """
 
 from __future__ import annotations
@@ -167,6 +170,8 @@ def decode(
     try:
         record = msgspec.convert(content, kind)
     except msgspec.ValidationError:
+        if not more_keys:  # first, since a misspelled key is also a missing one
+            check_keys(kind, content, "", where, error)
         fault = find_fault(kind, content)
         assert fault is not None
         if isinstance(fault.reason.__cause__, UnknownNameError):

@@ -274,7 +274,7 @@ def readers() -> Mapping[str, Reader]:
     """All readers by name."""
     from neuro_eqprop.chips.energy.file import read_energy
     from neuro_eqprop.chips.profiles.load import load_profile
-    from neuro_eqprop.chips.published_cases import read_cases
+    from neuro_eqprop.chips.published import read_cases
     from neuro_eqprop.data.cifar10 import from_archive
     from neuro_eqprop.data.idx import read_idx
     from neuro_eqprop.data.manifest import read_manifest

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.pareto import Point
 from neuro_eqprop.chips.energy.result import CurveSettings, EnergyEstimate, EnergyReport
-from neuro_eqprop.chips.profile import Boundary
 from neuro_eqprop.cli import main
 from neuro_eqprop.html_report.write import report
 from neuro_eqprop.simulators.synapse_recording import COLUMNS

@@ -18,7 +18,7 @@ from neuro_eqprop.chips.energy.file import SCHEMA, read_energy
 from neuro_eqprop.chips.energy.pareto import SLACK
 from neuro_eqprop.chips.energy.validation import validate_profiles
 from neuro_eqprop.chips.profiles.load import load_profile, profile_folder
-from neuro_eqprop.chips.workload_file import CountsError, read_workload, to_json
+from neuro_eqprop.chips.workload_file import CountsError, read_workload, write_workload
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy import show
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH, Activation
@@ -444,18 +444,19 @@ def test_an_all_in_cost_away_from_its_rate_is_refused_with_the_way_out(
 BROKEN = [
     (("schema",), "x", "is not 'neuro_eqprop.counts/1'"),
     (("samples",), 0, "hold no events"),
-    (("samples",), "4", "not an integer"),
-    (("steps",), -1, "negative"),
+    (("samples",), "4", "samples: expected integer, got '4'"),
+    (("steps",), -1, "steps: expected integer >= 0, got -1"),
     (("dense_mac",), 1, "did you mean 'dense_macs'"),
     (("populations", 0, "size"), 0, "at least 1 needed"),
     (("populations", 1, "name"), "hidden", "share a name"),
-    (("populations", 0, "graded"), 1, "neither true nor false"),
+    (("populations", 0, "graded"), 1, "populations[0].graded: expected true or false"),
     (("projections", 0, "source"), "x", "no population 'x'"),
     (("projections", 2, "synapses"), 99999, "more synapses than pairs"),
     (("counts", 0, "spike"), 1, "did you mean 'spikes'"),
     (("counts", 0, "population"), "x", "'x'"),
     (("counts",), [], "no events were counted"),
-    (("counts",), 3, "must be a list"),
+    (("counts",), 3, "counts: expected list, got 3"),
+    (("counts", 0, "spikes"), -1, "counts[0]: spikes is negative"),
     (("output",), "x", "'x' is not one of the populations"),
 ]
 
@@ -490,7 +491,7 @@ def test_counts_that_are_no_json_are_refused(tmp_path: Path) -> None:
 def test_counts_go_to_a_file_and_back(counts: Path, tmp_path: Path) -> None:
     workload = read_workload(counts)
     again = tmp_path / "again.json"
-    again.write_text(json.dumps(to_json(workload)))
+    write_workload(again, workload)
     assert read_workload(again) == workload
 
 

@@ -21,6 +21,7 @@ import pytest
 from torch import nn
 
 import neuro_eqprop
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.dense_reference import Comparison, Outcome, Reference
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.monte_carlo import Energy
@@ -32,7 +33,6 @@ from neuro_eqprop.chips.energy.result import (
     EnergyReport,
 )
 from neuro_eqprop.chips.energy.terms import MissingTerm
-from neuro_eqprop.chips.profile import Boundary
 from neuro_eqprop.cli import main
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report import write as write_module

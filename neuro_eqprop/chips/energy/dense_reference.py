@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import erf, log, sqrt
 
+from neuro_eqprop.chips.boundary import Boundary, BoundaryError
 from neuro_eqprop.chips.energy.discrepancy import NORMAL_95
 from neuro_eqprop.chips.energy.estimate import Estimate, Options, estimate_use
 from neuro_eqprop.chips.energy.monte_carlo import Draws, Energy, energy
-from neuro_eqprop.chips.profile import Boundary, BoundaryError, Device, Profile
+from neuro_eqprop.chips.profile import Device, Profile
 from neuro_eqprop.chips.workload import Workload
 
 ACTIVITIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

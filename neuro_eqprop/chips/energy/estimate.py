@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.discrepancy import NONE, Discrepancy
 from neuro_eqprop.chips.energy.event_counts import events_per_sample
 from neuro_eqprop.chips.energy.mapping import (
@@ -34,15 +35,7 @@ from neuro_eqprop.chips.energy.terms import (
 )
 from neuro_eqprop.chips.energy.time import Clock, duration
 from neuro_eqprop.chips.placement import Placement, PlacementStatus, place
-from neuro_eqprop.chips.profile import (
-    Boundary,
-    Evidence,
-    Included,
-    Overhead,
-    Profile,
-    Quantity,
-    Unknown,
-)
+from neuro_eqprop.chips.profile import Evidence, Included, Overhead, Profile, Quantity, Unknown
 from neuro_eqprop.chips.workload import Workload
 from neuro_eqprop.common.arrays import Array
 
@@ -401,7 +394,7 @@ def why_not(workload: Workload, profile: Profile, placement: Placement, *, learn
         return NO_LEARNING
     ability = profile.known("support.learning")
     if learning and ability is not None and not ability.value:
-        return f"no learning on the chip: {ability.where} ({ability.source})"
+        return f"no learning on the chip: {ability.where} ({ability.src})"
     if learning and ability is None:
         entry = profile.entry("support.learning")
         note = entry.note if isinstance(entry, Unknown) else ""

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.dense_reference import Comparison, Reference
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.mapping import MappingCost
@@ -31,7 +32,7 @@ from neuro_eqprop.chips.energy.result import (
 from neuro_eqprop.chips.energy.terms import MissingTerm, Term
 from neuro_eqprop.chips.limits import Unchecked, Violation
 from neuro_eqprop.chips.placement import CoreAllocation, Placement, PlacementStatus
-from neuro_eqprop.chips.profile import Boundary, Evidence
+from neuro_eqprop.chips.profile import Evidence
 from neuro_eqprop.files.toml import FileFormatError, Table, build, read_json
 from neuro_eqprop.files.write import write_text
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.dense_reference import Comparison, Reference
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.pareto import Point
 from neuro_eqprop.chips.energy.terms import Term
 from neuro_eqprop.chips.placement import Placement
-from neuro_eqprop.chips.profile import Boundary
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.common.units import si, si_range

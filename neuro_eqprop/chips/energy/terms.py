@@ -8,17 +8,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.event_counts import Event
 from neuro_eqprop.chips.energy.monte_carlo import Draws, Energy, energy
 from neuro_eqprop.chips.energy.time import Duration
-from neuro_eqprop.chips.profile import (
-    Boundary,
-    Evidence,
-    Included,
-    Overhead,
-    Profile,
-    Quantity,
-)
+from neuro_eqprop.chips.profile import Evidence, Included, Overhead, Profile, Quantity
 from neuro_eqprop.chips.quantities import KEYS
 from neuro_eqprop.common.arrays import Array
 
@@ -89,7 +83,7 @@ def make_term(
 ) -> Drawn:
     """A `Term`, and the draws of its joules."""
     boundary = boundary or cost.boundary or KEYS[key].boundary or Boundary.CHIP_TOTAL
-    origin = (cost.evidence, cost.source, cost.has_range, cost.operating_point)
+    origin = (cost.evidence, cost.src, cost.has_range, cost.operating_point)
     return Term(name, key, amount, energy(joules, nominal), boundary, *origin), joules
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.discrepancy import (
     KINDS,
     NONE,
@@ -31,7 +32,7 @@ from neuro_eqprop.chips.energy.terms import Job
 from neuro_eqprop.chips.energy.time import Duration, barrier_events
 from neuro_eqprop.chips.noc_traffic import noc_traffic
 from neuro_eqprop.chips.placement import Placement
-from neuro_eqprop.chips.profile import Boundary, Profile, Timing
+from neuro_eqprop.chips.profile import Profile, Timing
 from neuro_eqprop.chips.profiles.load import (
     base_name,
     load_profile,
@@ -39,8 +40,15 @@ from neuro_eqprop.chips.profiles.load import (
     profile_names,
 )
 from neuro_eqprop.chips.profiles.schema import ONE_WORKLOAD, ProfileError
-from neuro_eqprop.chips.published import Case, Line, Measure, PublishedNetwork, Role
-from neuro_eqprop.chips.published_cases import case_files, read_cases
+from neuro_eqprop.chips.published import (
+    CaseRole,
+    Line,
+    Measure,
+    PublishedCase,
+    PublishedNetwork,
+    case_files,
+    read_cases,
+)
 from neuro_eqprop.common.arrays import Array, UnknownNameError
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -67,7 +75,7 @@ class Prediction:
 class Check:
     """A published measurement with its prediction."""
 
-    case: Case
+    case: PublishedCase
     predicted: Interval
     nominal: float
     below: float = 0.5
@@ -107,7 +115,7 @@ class Check:
 
         A lower bound that holds shows little and does not count; one that fails does.
         """
-        return self.case.role is Role.PREDICTION and not (self.missing and self.within)
+        return self.case.role is CaseRole.PREDICTION and not (self.missing and self.within)
 
     @property
     def width(self) -> float:
@@ -203,7 +211,7 @@ class ProfileValidation:
             "calibration": self.calibration(),
             "misses": [each.case.name for each in counting if not each.within],
             "worst_prediction": max((abs(each.error) for each in counting), default=None),
-            "consistency": sum(each.case.role is Role.CONSISTENCY for each in self.checks),
+            "consistency": sum(each.case.role is CaseRole.CONSISTENCY for each in self.checks),
             "lower_bounds": [each.case.name for each in self.checks if each.missing],
             "unpredicted": dict(self.unpredicted),
             "profiles": len({each.case.profile for each in self.checks}),
@@ -274,9 +282,9 @@ def validate_profiles(
     return ProfileValidation(tuple(checks), learned, unpredicted)
 
 
-def profile_of(case: Case, changes: Mapping[str, str | float]) -> Profile:
+def profile_of(case: PublishedCase, changes: Mapping[str, str | float]) -> Profile:
     """The profile of a case, with changed values and at the supply of the measurement."""
-    found = load_profile(case.profile, {**changes, **case.overrides})
+    found = load_profile(case.profile, {**changes, **dict(map(parse_override, case.overrides))})
     return found.at_supply(case.supply) if case.supply else found
 
 
@@ -286,7 +294,7 @@ def residuals(kinds: tuple[Quantity, ...]) -> tuple[Residual, ...]:
     found = []
     for path in case_files():
         for case in read_cases(path):
-            if case.role is Role.PREDICTION and KINDS[case.measure] in kinds:
+            if case.role is CaseRole.PREDICTION and KINDS[case.measure] in kinds:
                 each = check(case, profile_of(case, {}), seed=0, draws=FEW_DRAWS)
                 if each.missing:
                     continue
@@ -309,7 +317,7 @@ def discrepancy_of(profile: str) -> Discrepancy:
 
 
 def check(
-    case: Case,
+    case: PublishedCase,
     profile: Profile,
     *,
     seed: int,
@@ -330,11 +338,11 @@ def check(
     return Check(case, interval(drawn), found.nominal, below, found.missing)
 
 
-def predict(case: Case, profile: Profile, draws: Draws) -> Prediction:
+def predict(case: PublishedCase, profile: Profile, draws: Draws) -> Prediction:
     """Prediction of a case, without discrepancy."""
     if case.macs:
         return predict_dense(case, profile, draws)
-    if case.network is not None:
+    if isinstance(case.network, PublishedNetwork):
         return predict_network(case, case.network, profile, draws)
     events = case_events(case, draws)
     if case.measure is Measure.TIME:
@@ -353,16 +361,18 @@ def predict(case: Case, profile: Profile, draws: Draws) -> Prediction:
     return replace(drawn, missing=missing)
 
 
-def case_events(case: Case, draws: Draws) -> dict[Event, float | Array | None]:
+def case_events(case: PublishedCase, draws: Draws) -> dict[Event, float | Array | None]:
     """The events of a case, drawn where only their range is known."""
-    return {
-        Event(name): draws.between(f"{case.name} {name}", low, high) if low < high else low
-        for name, (low, high) in case.events.items()
-    }
+    events: dict[Event, float | Array | None] = {}
+    for name, number in case.events.items():
+        low, high = number if isinstance(number, tuple) else (number, number)
+        drawn = draws.between(f"{case.name} {name}", low, high) if low < high else low
+        events[Event(name)] = drawn
+    return events
 
 
 def power_or_energy(
-    case: Case,
+    case: PublishedCase,
     profile: Profile,
     within: Mapping[Boundary, tuple[Array, float]],
     seconds: float,
@@ -383,7 +393,7 @@ def power_or_energy(
     return Prediction(drawn / seconds, nominal / seconds)
 
 
-def predict_dense(case: Case, profile: Profile, draws: Draws) -> Prediction:
+def predict_dense(case: PublishedCase, profile: Profile, draws: Draws) -> Prediction:
     """Joules or seconds of an inference on a dense device at batch 1.
 
     The time of a multiplication is that of the network that the device was measured with. It varies
@@ -410,7 +420,10 @@ def predict_dense(case: Case, profile: Profile, draws: Draws) -> Prediction:
 
 
 def predict_seconds(
-    case: Case, profile: Profile, events: Mapping[Event, float | Array | None], draws: Draws
+    case: PublishedCase,
+    profile: Profile,
+    events: Mapping[Event, float | Array | None],
+    draws: Draws,
 ) -> Prediction:
     """Seconds of `steps` steps, with the events spread evenly over the published cores.
 
@@ -441,7 +454,7 @@ def predict_seconds(
 
 
 def predict_network(
-    case: Case, network: PublishedNetwork, profile: Profile, draws: Draws
+    case: PublishedCase, network: PublishedNetwork, profile: Profile, draws: Draws
 ) -> Prediction:
     """Cores, messages, seconds, joules or watts of a network that is placed."""
     workload = network.workload(case.steps)

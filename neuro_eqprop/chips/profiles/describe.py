@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from neuro_eqprop.chips.profile import Device, Included, Profile, Quantity, Unknown
+from neuro_eqprop.chips.profile import Device, Profile, Quantity, Unknown
 from neuro_eqprop.chips.quantities import KEYS
 from neuro_eqprop.common.units import si, si_range
+from neuro_eqprop.files.codec import to_json
 
 Json: TypeAlias = dict[str, Any]
 
@@ -43,10 +44,7 @@ def profile_json(profile: Profile) -> Json:
         "unchecked": list(profile.unchecked),
         "overridden": list(profile.overridden),
         "waits_for": [f"scale.{name}" for name in profile.missing],
-        "sources": {
-            each.name: {"ref": each.ref, "doi": each.doi, "caveat": each.caveat}
-            for each in profile.sources.values()
-        },
+        "sources": to_json(profile.sources),
         "entries": entries_json(profile),
         "learning": learning_json(profile),
         "curve": [
@@ -78,20 +76,12 @@ def entries_json(profile: Profile) -> list[Json]:
     """Every quantity of a profile with value, range and source."""
     rows: list[Json] = []
     for key, entry in profile.entries.items():
-        row: Json = {"key": key}
+        row: Json = {"key": key, **to_json(entry)}
         if isinstance(entry, Quantity):
-            source = profile.sources.get(entry.source)
-            row |= {"value": entry.value, "low": entry.low, "high": entry.high, "unit": entry.unit}
-            row |= {"kind": entry.kind.value, "basis": entry.basis.value}
-            row |= {"evidence": entry.evidence.value, "source": entry.source, "where": entry.where}
-            row |= {"boundary": entry.boundary and entry.boundary.value, "note": entry.note}
-            row |= {"ref": source.ref if source else "", "choices": list(entry.choices)}
-            row |= {"operating_point": entry.operating_point}
-            row |= {"at": entry.at, "tolerance": entry.tolerance}
-        elif isinstance(entry, Included):
-            row |= {"within": entry.within, "note": entry.note}
-        else:
-            row |= {"unknown": True, "note": entry.note}
+            row |= {"source": row.pop("src"), "choices": list(entry.choices)}
+            row["ref"] = profile.sources[entry.src].ref if entry.src in profile.sources else ""
+        elif isinstance(entry, Unknown):
+            row["unknown"] = True
         rows.append(row)
     return rows
 

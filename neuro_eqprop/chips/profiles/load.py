@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,15 +16,23 @@ from neuro_eqprop.chips.profile import (
     Evidence,
     Kind,
     Profile,
+    ProfileSource,
     Quantity,
-    Source,
     Unknown,
 )
-from neuro_eqprop.chips.profiles.schema import KINDS, SECTIONS, ProfileError, check_key, to_profile
-from neuro_eqprop.chips.quantities import DIMENSIONS, KEYS
+from neuro_eqprop.chips.profiles.schema import (
+    ALL_IN,
+    KINDS,
+    PROFILE,
+    SECTIONS,
+    ProfileError,
+    check_key,
+    to_profile,
+)
+from neuro_eqprop.chips.quantities import KEYS, parse_amount
 from neuro_eqprop.common.arrays import UnknownNameError, closest_first
 from neuro_eqprop.files.package_data import data_folder
-from neuro_eqprop.files.toml import Table, read_toml
+from neuro_eqprop.files.read import Json, read_toml
 
 GIVEN = "given"
 """The source of values that a user changed."""
@@ -104,16 +111,18 @@ def load_profile(profile: str | Path | Profile, overrides: Overrides | None = No
     if isinstance(profile, Profile):
         return apply_overrides(profile, overrides)
     path = find(str(profile))
-    tables, changed = resolve(path, seen=())
-    top = Table(tables, path.name, error=ProfileError)
-    factors = dict(top.table("scale").content)
+    content, changed = resolve(path, seen=())
+    tables = PROFILE.decode(content, path.name)
+    factors: dict[str, str | float] = dict(tables.scale)
     for key in [key for key in overrides if key.partition(".")[0] == "scale"]:
         names = [name for name in factors if key in ("scale", f"scale.{name}")]
         if not names:
-            top.fail(f"there is no such factor; there are {sorted(factors)}", key=key)
-        value = overrides.pop(key)
-        factors |= dict.fromkeys(names, to_float(value))
-    return apply_overrides(scale(to_profile(top, overridden=changed), factors), overrides)
+            raise ProfileError(
+                f"{path.name}: {key}: there is no such factor; there are {sorted(factors)}"
+            )
+        factors |= dict.fromkeys(names, overrides.pop(key))
+    scaled = scale(to_profile(tables, path.name, overridden=changed), factors)
+    return apply_overrides(scaled, overrides)
 
 
 def load_profiles(
@@ -155,7 +164,7 @@ def parse_override(text: str) -> tuple[str, str]:
 def base_name(name: str) -> str:
     """The name of the chip that a shipped profile is a variant of, or its own."""
     path = profile_folder() / f"{name}.toml"
-    base = read_toml(path, ProfileError).content.get("extends") if path.is_file() else None
+    base = read_toml(path, ProfileError).get("extends") if path.is_file() else None
     return name if base is None else base_name(str(base))
 
 
@@ -176,109 +185,95 @@ def find(name: str) -> Path:
     return profile_folder() / f"{name}.toml"
 
 
-def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The tables of a file merged over those of the profile it extends, and what they changed."""
+def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """The content of a file merged over that of the profile it extends, and what it changed."""
     place = Path(os.path.realpath(path))  # which links that form a loop do not stop
     if place in seen:
         raise ProfileError(f"{path}: extends itself, by way of {seen[-1].name}")
     if len(seen) > MOST_EXTENDED:
         raise ProfileError(f"{path}: more than {MOST_EXTENDED} profiles extend each other")
-    own = dict(read_toml(path, ProfileError).content)
+    own = read_toml(path, ProfileError)
     if "extends" not in own:
         return own, ()
-    top = Table(own, path.name, error=ProfileError)
     base = str(own.pop("extends"))
     beside = path.parent / f"{base}.toml"
     try:
         parent = beside if beside.is_file() and base not in profile_names() else find(base)
     except UnknownNameError as error:
-        top.fail(str(error), key="extends")
-    tables, changed = resolve(parent, seen=(*seen, place))
-    merged, more = merge(top, tables)
+        raise ProfileError(f"{path.name}: extends: {error}") from None
+    content, changed = resolve(parent, seen=(*seen, place))
+    merged, more = merge(own, content, path.name)
     shipped = place.parent == profile_folder()
     return merged, changed if shipped else (*changed, *more)
 
 
-def merge(own: Table, base: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The tables of a base profile updated with `own` ones, and the quantities that changed."""
-    tables = deepcopy(dict(base))
-    tables.pop("notes", None)  # they describe the base chip
+def merge(
+    own: Mapping[str, Json], base: Mapping[str, Json], file: str
+) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """The content of a base profile updated with that of `file`, and the changed quantities."""
+    merged = {name: value for name, value in base.items() if name != "notes"}  # of the base chip
     changed = []
-    for name, value in own.content.items():
-        if name in SECTIONS:
-            section, part = tables.setdefault(name, {}), own.table(name)
-            for key in part.content:
-                before = section.get(key, {})
-                section[key] = merge_quantity(part.table(key), before)
-                change = f"{describe_table(before)} -> {describe_table(section[key])}"
-                changed.append(f"{name}.{key}: {change} ({own.file})")
-        elif isinstance(value, dict):
-            tables[name] = {**own.at(name, tables.get(name, {})).content, **value}
-        else:
-            tables[name] = value
-    tables.setdefault("sources", {})[GIVEN] = {"ref": f"given in {own.file}"}
-    return tables, tuple(changed)
+    for name, value in own.items():
+        if not isinstance(value, dict) or not isinstance(merged.get(name, {}), dict):
+            merged[name] = value
+            continue
+        merged[name] = {**merged.get(name, {}), **value}
+        for key, table in value.items() if name in SECTIONS else ():
+            before = base.get(name, {}).get(key, {})
+            merged[name][key] = after = merge_quantity(table, before, file)
+            change = f"{describe_table(before)} -> {describe_table(after)}"
+            changed.append(f"{name}.{key}: {change} ({file})")
+    given = {GIVEN: {"ref": f"given in {file}"}}
+    return {**merged, "sources": {**merged.get("sources", {}), **given}}, tuple(changed)
 
 
-def merge_quantity(own: Table, base: Mapping[str, Any]) -> dict[str, Any]:
+def merge_quantity(own: Json, base: Mapping[str, Any], file: str) -> Json:
     """One quantity over another: fields not repeated stay; a new value replaces the range."""
-    if "unknown" in own or "within" in own:
-        return dict(own.content)
+    if not isinstance(own, dict) or "unknown" in own or "within" in own:
+        return own
     if "value" not in own:
-        return {**base, **own.content}
+        return {**base, **own}
     kept = {field: base[field] for field in ("unit", "kind", "boundary") if field in base}
-    no_range = {"low": own.content["value"], "high": own.content["value"]}
-    origin = {} if "src" in own else {**USER_ORIGIN, "where": own.file}
-    return {**kept, **no_range, **origin, **own.content}
+    no_range = {"low": own["value"], "high": own["value"]}
+    origin = {} if "src" in own else {**USER_ORIGIN, "where": file}
+    return {**kept, **no_range, **origin, **own}
 
 
-def describe_table(table: Mapping[str, Any]) -> str:
+def describe_table(table: Json) -> str:
     """A quantity of a file as a short text."""
-    if "value" not in table:
+    if not isinstance(table, dict) or "value" not in table:
         return "unknown" if not table or "unknown" in table else "as noted"
     return f"{table['value']} {table.get('unit', '')}".strip()
-
-
-def to_float(value: str | float) -> float:
-    """A number, given as such or as text."""
-    try:
-        return float(value)
-    except ValueError:
-        raise ProfileError(f"{value!r} is not a number") from None
-
-
-def to_si(value: str | float, dimension: str) -> float:
-    """A number in SI units, given as such or as text with a unit of its dimension."""
-    units = DIMENSIONS[dimension]
-    if isinstance(value, str):
-        for unit in sorted(units, key=len, reverse=True):
-            if value.endswith(unit) and value[: -len(unit)].strip()[-1:].isdigit():
-                return to_float(value[: -len(unit)]) * units[unit]
-    return to_float(value)
 
 
 def apply_overrides(profile: Profile, overrides: Overrides) -> Profile:
     """The profile with the values of a user, which have no range."""
     for key, value in overrides.items():
-        call = Table({}, "override", f"{key}={value}", ProfileError)
-        check_key(key, call)
+        where = f"override: {key}={value}"
+        check_key(key, where)
         rule, section = KEYS[key], key.partition(".")[0]
-        number = Table({"value": to_si(value, rule.dimension)}, call.file, call.key, call.error)
-        given = number.number("value")
-        if key == "energy.synop_all_in":
-            call.fail("an all-in cost needs its operating point; write a TOML file")
-        if given <= 0 and section != "support":
-            call.fail("zero is not a value; leave what is not known unknown")
+        if key == ALL_IN:
+            raise ProfileError(
+                f"{where}: an all-in cost needs its operating point; write a TOML file"
+            )
+        try:
+            number = parse_amount(value, rule.dimension)
+        except ValueError as error:
+            raise ProfileError(f"{where}: {error}; leave what is not known unknown") from None
         before = profile.entry(key)
         boundary = before.boundary if isinstance(before, Quantity) else rule.boundary
         quantity = Quantity(
-            *(given, given, given, rule.dimension, KINDS.get(section, Kind.CAPACITY)),
+            *(number, number, number, rule.dimension, KINDS.get(section, Kind.CAPACITY)),
             *(Basis.GIVEN, Evidence.GIVEN, GIVEN, "override"),
             boundary=boundary,
         )
-        sources = {**profile.sources, GIVEN: Source(GIVEN, "given by the user")}
-        change = f"{key}: {describe_entry(before)} -> {given:g} {rule.dimension} (override)"
-        profile = replace(profile, sources=sources).with_quantity(key, quantity, change)
+        change = f"{key}: {describe_entry(before)} -> {number:g} {rule.dimension} (override)"
+        profile = replace(
+            profile,
+            sources={**profile.sources, GIVEN: ProfileSource("given by the user")},
+            entries={**profile.entries, key: quantity},
+            overridden=(*profile.overridden, change),
+        )
     return profile
 
 
@@ -289,22 +284,19 @@ def describe_entry(entry: Entry) -> str:
     return "unknown" if isinstance(entry, Unknown) else f"within {entry.within}"
 
 
-def scale(profile: Profile, factors: Mapping[str, Any]) -> Profile:
+def scale(profile: Profile, factors: Mapping[str, str | float]) -> Profile:
     """A scenario: every quantity of a section times the factor given for it."""
-    table = Table(factors, profile.file, "scale", ProfileError)
-    table.check_keys(SCALED_SECTIONS)
-    missing = tuple(sorted(name for name, value in factors.items() if value == USER))
-    entries = dict(profile.entries)
-    changes = []
-    for name in (name for name in factors if name not in missing):
-        factor = table.number(name)
-        if factor <= 0:
-            table.fail("a factor must be above zero", key=f"scale.{name}")
-        for key, each in profile.entries.items():
-            if key.startswith(f"{name}.") and isinstance(each, Quantity):
-                numbers = (each.value * factor, each.low * factor, each.high * factor)
-                value, low, high = numbers
-                entries[key] = replace(each, value=value, low=low, high=high)
-        changes.append(f"{name}: every value x {factor:g} (scenario)")
-    overridden = (*profile.overridden, *changes)
-    return replace(profile, entries=entries, missing=missing, overridden=overridden)
+    given = {}
+    for name, factor in factors.items():
+        if name not in SCALED_SECTIONS:
+            raise ProfileError(
+                f"{profile.file}: scale: {name!r} is not one of {', '.join(SCALED_SECTIONS)}"
+            )
+        if factor != USER:
+            try:
+                given[name] = parse_amount(factor, "count")
+            except ValueError as error:
+                raise ProfileError(f"{profile.file}: scale.{name}: {error}") from None
+    changes = (f"{name}: every value x {by:g} (scenario)" for name, by in given.items())
+    missing = tuple(sorted(name for name in factors if name not in given))
+    return replace(profile.times(given, *changes), missing=missing)

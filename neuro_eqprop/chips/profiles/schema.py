@@ -1,40 +1,31 @@
-"""Conversion of the tables of a TOML file to a checked `Profile`."""
+"""The TOML file of a hardware profile, and its conversion to a checked `Profile`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from neuro_eqprop.chips.profile import (
     Basis,
     BatchPoint,
-    Boundary,
     Device,
     Entry,
-    Evidence,
     Included,
     Kind,
     Profile,
+    ProfileSource,
     Quantity,
-    Scaling,
-    Source,
+    SupplyScaling,
     Timing,
     Unknown,
 )
 from neuro_eqprop.chips.quantities import DIMENSIONS, KEYS, REQUIRED
 from neuro_eqprop.common.arrays import closest_first
-from neuro_eqprop.files.toml import FileFormatError, Table, build
+from neuro_eqprop.files.codec import Count, Format, NonNegative, Text, decode
+from neuro_eqprop.files.read import FileFormatError
 
-SCHEMA = "neuro_eqprop.profile/1"
 SECTIONS = ("energy", "power", "time", "capacity", "support")
-TOP = (
-    *("schema", "name", "title", "device", "timing", "notes", "scenario", "scale", "extends"),
-    *("sources", "operating_point", "batch", "unchecked", "scaling", *SECTIONS),
-)
-FIELDS = (
-    *("value", "low", "high", "unit", "kind", "basis", "evidence", "src", "where", "boundary"),
-    *("note", "choices", "at", "tolerance", "unknown", "within", "operating_point", "workloads"),
-)
 ONE_WORKLOAD = 0.3
 """Least relative range, to both sides, of a cost that was found with one workload."""
 ONE_LOAD = 2.0
@@ -48,197 +39,205 @@ KINDS = {"energy": Kind.MARGINAL, "power": Kind.POWER, "time": Kind.TIME}
 ALL_IN = "energy.synop_all_in"
 UNKNOWN_HINT = "an unpublished quantity is written { unknown = true, note = ... }"
 
+EntryTable: TypeAlias = Mapping[str, Any]
+"""An entry as a file states it: `Quantity` with its own unit, `Unknown` or `Included`."""
+
 
 class ProfileError(FileFormatError):
     """A hardware profile has invalid content; the message names file, key and reason."""
 
 
-def check_key(key: str, table: Table) -> None:
+@dataclass(frozen=True, slots=True)
+class BatchTable:
+    """A measured batch size of a dense device, as a file states it."""
+
+    batch: Count
+    mac: EntryTable = field(default_factory=dict)
+    """Cost of a multiplication."""
+    inference: EntryTable = field(default_factory=dict)
+    """Cost of an inference of one published network, in place of `mac`."""
+    inferences_per_second: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        if self.batch < 1 or bool(self.mac) == bool(self.inference):
+            raise ValueError("it needs a batch of at least one and a cost per MAC or per inference")
+        if self.mac and not self.inferences_per_second:
+            raise ValueError("inferences_per_second must be above zero")
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTables:
+    """The tables of a profile's file."""
+
+    name: Text
+    title: Text
+    device: Device
+    timing: Timing
+    sources: Mapping[str, ProfileSource] = field(default_factory=dict)
+    operating_point: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    scenario: str = ""
+    scale: Mapping[str, NonNegative | Literal["user"]] = field(default_factory=dict)
+    """Factors of a scenario by section; "user" for one that the user has to give."""
+    unchecked: tuple[str, ...] = ()
+    scaling: SupplyScaling | None = None
+    batch: tuple[BatchTable, ...] = ()
+    energy: Mapping[str, EntryTable] = field(default_factory=dict)
+    power: Mapping[str, EntryTable] = field(default_factory=dict)
+    time: Mapping[str, EntryTable] = field(default_factory=dict)
+    capacity: Mapping[str, EntryTable] = field(default_factory=dict)
+    support: Mapping[str, EntryTable] = field(default_factory=dict)
+
+
+PROFILE = Format(ProfileTables, "neuro_eqprop.profile/1", error=ProfileError)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryReader:
+    """Reads the entries of a profile; errors name its file and the key."""
+
+    file: str
+    sources: Collection[str]
+
+    def fail(self, key: str, reason: str) -> NoReturn:
+        """Raise the error of a key."""
+        raise ProfileError(f"{self.file}: {key}: {reason}")
+
+    def entry(self, key: str, table: EntryTable, *, path: str = "") -> Entry:
+        """A quantity, an unknown one, or one included in another; `path` if it is not the key."""
+        path, where = path or key, f"{self.file}: {path or key}"
+        check_key(key, self.file)
+        if "within" in table:
+            included = decode(table, Included, where, error=ProfileError)
+            check_key(included.within, where)
+            return included
+        if "unknown" not in table:
+            return self.quantity(key, table, path)
+        rest = {name: value for name, value in table.items() if name != "unknown"}
+        if table["unknown"] is not True or "value" in rest:
+            self.fail(path, "unknown = true cannot have a value")
+        return decode(rest, Unknown, where, error=ProfileError)
+
+    def quantity(self, key: str, table: EntryTable, path: str) -> Quantity:
+        """A known quantity, in SI units."""
+        section, dimension = key.partition(".")[0], KEYS[key].dimension
+        table = dict(table)
+        if section == "support":
+            table |= {"kind": Kind.CAPACITY.value} | self.flag(table, path)
+        elif section == "capacity":
+            table |= {"kind": Kind.CAPACITY.value} | self.limit(table, path)
+        elif missing := [name for name in ("value", "low", "high") if name not in table]:
+            self.fail(path, f"{missing[0]} is missing; {UNKNOWN_HINT}")
+        stated = decode(table, Quantity, f"{self.file}: {path}", error=ProfileError)
+        units = DIMENSIONS[dimension]
+        if stated.unit not in units:
+            known = ", ".join(closest_first(stated.unit, units))
+            self.fail(
+                path, f"unit {stated.unit!r} is unknown or has another dimension; known: {known}"
+            )
+        if stated.src not in self.sources:
+            known = ", ".join(closest_first(stated.src, self.sources)) or "none"
+            self.fail(path, f"src {stated.src!r} is not one of the sources: {known}")
+        if section in KINDS:
+            stated = self.cost(key, stated, path)
+        elif stated.value <= 0 and section == "capacity":
+            self.fail(path, f"a limit must be above zero; {UNKNOWN_HINT}")
+        return replace(stated * units[stated.unit], unit=dimension)
+
+    def flag(self, table: EntryTable, path: str) -> dict[str, Any]:
+        """The numbers of a feature that a chip has or has not."""
+        if not isinstance(table.get("value"), bool):
+            self.fail(path, "value must be true or false")
+        return {"unit": "flag"} | dict.fromkeys(("value", "low", "high"), float(table["value"]))
+
+    def limit(self, table: EntryTable, path: str) -> dict[str, Any]:
+        """The numbers of a limit: one, or those that can be chosen, of which the largest counts."""
+        if "choices" not in table:
+            if "value" not in table:
+                self.fail(path, f"value is missing; {UNKNOWN_HINT}")
+            return dict.fromkeys(("low", "high"), table["value"])
+        kind, where = tuple[NonNegative, ...], f"{self.file}: {path}.choices"
+        choices = sorted(decode(table["choices"], kind, where, error=ProfileError))
+        if not choices:
+            self.fail(path, "choices must be a list of numbers")
+        return {"choices": choices} | dict.fromkeys(("value", "low", "high"), choices[-1])
+
+    def cost(self, key: str, stated: Quantity, path: str) -> Quantity:
+        """A cost, checked, with the least range of one workload."""
+        value, low, high = stated.value, stated.low, stated.high
+        section = key.partition(".")[0]
+        if not low <= value <= high:
+            self.fail(path, f"low {low:g}, value {value:g}, high {high:g} are not in this order")
+        if low <= 0:
+            self.fail(path, f"a cost must be above zero; {UNKNOWN_HINT}")
+        wanted = Kind.ALL_IN if key == ALL_IN else KINDS[section]
+        if stated.kind is not wanted:
+            reason = f"kind {stated.kind.value!r} is not allowed here; use {wanted.value!r}"
+            if stated.kind is Kind.ALL_IN:
+                reason += f", or give an all-in cost under {ALL_IN} with the rate it holds `at`"
+            self.fail(path, reason)
+        needed = () if section == "time" else ("boundary",)
+        for name in (*needed, "at", "tolerance") if key == ALL_IN else needed:
+            if not getattr(stated, name):
+                self.fail(path, f"{name} is missing")
+        if stated.workloads < 2 and stated.basis not in EXACT:
+            low, high = min(low, (1 - ONE_WORKLOAD) * value), max(high, (1 + ONE_WORKLOAD) * value)
+            if key == "power.active":
+                low, high = min(low, value / ONE_LOAD), max(high, value * ONE_LOAD)
+        return replace(stated, low=low, high=high)
+
+    def batch(self, place: int, table: BatchTable) -> BatchPoint:
+        """The cost of a dense device at a batch size."""
+        name = "mac" if table.mac else "inference"
+        path, cost = f"batch[{place}].{name}", table.mac or table.inference
+        entry = self.entry("energy.synop", cost, path=path)
+        if not isinstance(entry, Quantity):
+            self.fail(path, "it needs a value")
+        return BatchPoint(table.batch, entry, table.inferences_per_second, per_mac=name == "mac")
+
+
+def check_key(key: str, where: str) -> None:
     """Reject a quantity that no profile has, and suggest the closest one."""
     if key not in KEYS:
         closest = closest_first(key, KEYS)[0]
-        table.fail(f"{key!r} is not a key here; did you mean {closest!r}?")
+        raise ProfileError(f"{where}: {key!r} is not a key here; did you mean {closest!r}?")
 
 
-def unit_factor(table: Table, dimension: str) -> float:
-    """The factor from the field `unit` to SI."""
-    unit = table.text("unit")
-    units = DIMENSIONS[dimension]
-    if unit not in units:
-        closest = ", ".join(closest_first(unit, units))
-        table.fail(f"unit {unit!r} is unknown or has another dimension; known here: {closest}")
-    return units[unit]
-
-
-def cost_fields(table: Table, section: str) -> dict[str, Any]:
-    """The fields that only costs have: kind, boundary, and the rate an all-in cost holds at."""
-    kind = table.choice(Kind, "kind")
-    wanted = Kind.ALL_IN if table.key == ALL_IN else KINDS[section]
-    if kind is not wanted:
-        reason = f"kind {kind.value!r} is not allowed here; use {wanted.value!r}"
-        if kind is Kind.ALL_IN:
-            reason += f", or give an all-in cost under {ALL_IN} with the rate it holds `at`"
-        table.fail(reason)
-    found: dict[str, Any] = {
-        "kind": kind,
-        "boundary": None if section == "time" else table.choice(Boundary, "boundary"),
-        "operating_point": table.text("operating_point", ""),
-    }
-    if kind is Kind.ALL_IN:
-        found |= {"at": table.number("at"), "tolerance": table.number("tolerance")}
-    return found
-
-
-def quantity(table: Table, key: str, *, sources: Collection[str]) -> Quantity:
-    """A known quantity, in SI units."""
-    section = key.partition(".")[0]
-    dimension = KEYS[key].dimension
-    source = table.text("src")
-    if source not in sources:
-        known = ", ".join(closest_first(source, sources)) or "none"
-        table.fail(f"src {source!r} is not one of the sources: {known}")
-    origin: dict[str, Any] = {
-        "basis": table.choice(Basis, "basis"),
-        "evidence": table.choice(Evidence, "evidence"),
-        "source": source,
-        "where": table.text("where"),
-        "note": table.text("note", ""),
-    }
-    if dimension == "flag":
-        if not isinstance(table.content.get("value"), bool):
-            table.fail("value must be true or false")
-        value = float(table.content["value"])
-        return Quantity(value, value, value, "flag", Kind.CAPACITY, **origin)
-    factor = unit_factor(table, dimension)
-    if section == "capacity":
-        return limit(table, factor, dimension, origin)
-    value, low, high = (known_number(table, field) for field in ("value", "low", "high"))
-    if not low <= value <= high:
-        table.fail(f"low {low:g}, value {value:g}, high {high:g} are not in this order")
-    if low <= 0:
-        table.fail(f"a cost must be above zero; {UNKNOWN_HINT}")
-    origin |= cost_fields(table, section)
-    if table.integer("workloads", 1) < 2 and origin["basis"] not in EXACT:
-        low, high = min(low, (1 - ONE_WORKLOAD) * value), max(high, (1 + ONE_WORKLOAD) * value)
-        if table.key.endswith("power.active"):
-            low, high = min(low, value / ONE_LOAD), max(high, value * ONE_LOAD)
-    return Quantity(value * factor, low * factor, high * factor, dimension, **origin)
-
-
-def known_number(table: Table, field: str) -> float:
-    """A number of a quantity that is not marked as unknown."""
-    if field not in table:
-        table.fail(f"{field} is missing; {UNKNOWN_HINT}")
-    return table.number(field)
-
-
-def limit(table: Table, factor: float, dimension: str, origin: dict[str, Any]) -> Quantity:
-    """A limit: one number, or the widths that can be chosen, of which the largest counts."""
-    choices: tuple[float, ...] = ()
-    if "choices" in table:
-        given = table.content["choices"]
-        if not isinstance(given, list) or not given:
-            table.fail("choices must be a list of numbers")
-        content = {str(place): value for place, value in enumerate(given)}
-        numbers = Table(content, table.file, f"{table.key}.choices", table.error)
-        choices = tuple(sorted(numbers.number(place) * factor for place in content))
-    value = choices[-1] if choices else known_number(table, "value") * factor
-    if value <= 0:
-        table.fail(f"a limit must be above zero; {UNKNOWN_HINT}")
-    return Quantity(value, value, value, dimension, Kind.CAPACITY, choices=choices, **origin)
-
-
-def entry(table: Table, key: str, *, sources: Collection[str]) -> Entry:
-    """A quantity, an unknown one, or one included in another."""
-    table.check_keys(FIELDS)
-    if "unknown" in table:
-        if table.content["unknown"] is not True or "value" in table or "choices" in table:
-            table.fail("unknown = true cannot have a value")
-        return Unknown(table.text("note"))
-    if "within" in table:
-        within = table.text("within")
-        check_key(within, table)
-        return Included(within, table.text("note"))
-    return quantity(table, key, sources=sources)
-
-
-def read_entries(top: Table, *, sources: Collection[str]) -> dict[str, Entry]:
-    """All quantities of a profile, by key."""
-    entries: dict[str, Entry] = {}
-    for section in SECTIONS:
-        part = top.table(section)
-        for name in part.content:
-            table = part.table(name)
-            check_key(table.key, table)
-            entries[table.key] = entry(table, table.key, sources=sources)
-    for key, each in entries.items():
-        if isinstance(each, Included) and not isinstance(entries.get(each.within), Quantity):
-            top.fail(f"it is marked as within {each.within}, which has no value", key=key)
-    return entries
-
-
-def read_sources(top: Table) -> dict[str, Source]:
-    """The sources of a profile, by name."""
-    sources = top.table("sources")
-    return {name: build(Source, sources.table(name), name=name) for name in sources.content}
-
-
-def read_batches(top: Table, *, sources: Collection[str]) -> tuple[BatchPoint, ...]:
-    """The measured batch sizes of a dense device."""
-    points = []
-    for table in top.tables("batch"):
-        table.check_keys(("batch", "mac", "inference", "inferences_per_second"))
-        batch, name = table.integer("batch"), "inference" if "inference" in table else "mac"
-        speed = table.number("inferences_per_second", 0.0)
-        cost = entry(table.table(name), "energy.synop", sources=sources)
-        if not isinstance(cost, Quantity) or batch < 1:
-            table.fail("it needs a batch of at least one and a cost per MAC or per inference")
-        if name == "mac" and speed <= 0:
-            table.fail("inferences_per_second must be above zero")
-        points.append(BatchPoint(batch, cost, speed, per_mac=name == "mac"))
-    return tuple(sorted(points, key=lambda point: point.batch))
-
-
-def read_scaling(top: Table, *, sources: Collection[str]) -> Scaling | None:
-    """How costs change with the supply; None where no law is given."""
-    if "scaling" not in top:
-        return None
-    found = build(Scaling, top.table("scaling"))
-    if found.src not in sources:
-        top.fail(f"src {found.src!r} is not one of the sources", key="scaling.src")
-    return found
-
-
-def to_profile(top: Table, *, overridden: tuple[str, ...] = ()) -> Profile:
+def to_profile(tables: ProfileTables, file: str, *, overridden: tuple[str, ...] = ()) -> Profile:
     """The profile that the tables of a file describe."""
-    top.check_keys(TOP)
-    top.check_schema(SCHEMA)
-    device = top.choice(Device, "device")
-    sources = read_sources(top)
-    entries = read_entries(top, sources=sources)
-    operating_point = top.table("operating_point").content
-    if device is Device.SPIKING:
+    reader = EntryReader(file, tables.sources)
+    entries = {
+        f"{section}.{name}": reader.entry(f"{section}.{name}", table)
+        for section in SECTIONS
+        for name, table in getattr(tables, section).items()
+    }
+    for key, entry in entries.items():
+        if isinstance(entry, Included) and not isinstance(entries.get(entry.within), Quantity):
+            reader.fail(key, f"it is marked as within {entry.within}, which has no value")
+    if tables.device is Device.SPIKING:
         for key in REQUIRED:
             if key not in entries:
-                top.fail(f"it is missing; {UNKNOWN_HINT}", key=key)
-        if not operating_point:
-            top.fail("it is missing; state the voltage or the clock", key="operating_point")
-    timing = top.choice(Timing, "timing")
-    if timing is Timing.TICK and not isinstance(entries.get("time.tick"), Quantity):
-        top.fail("timing is 'tick', which needs a value here", key="time.tick")
+                reader.fail(key, f"it is missing; {UNKNOWN_HINT}")
+        if not tables.operating_point:
+            reader.fail("operating_point", "it is missing; state the voltage or the clock")
+    if tables.timing is Timing.TICK and not isinstance(entries.get("time.tick"), Quantity):
+        reader.fail("time.tick", "timing is 'tick', which needs a value here")
+    if tables.scaling is not None and tables.scaling.src not in tables.sources:
+        reader.fail("scaling.src", f"{tables.scaling.src!r} is not one of the sources")
+    batches = (reader.batch(place, table) for place, table in enumerate(tables.batch))
     return Profile(
-        name=top.text("name"),
-        title=top.text("title"),
-        device=device,
-        timing=timing,
-        scaling=read_scaling(top, sources=sources),
-        sources=sources,
-        operating_point={k: str(v) for k, v in operating_point.items()},
+        name=tables.name,
+        title=tables.title,
+        device=tables.device,
+        timing=tables.timing,
+        scaling=tables.scaling,
+        sources=tables.sources,
+        operating_point=tables.operating_point,
         entries=entries,
-        file=top.file,
-        notes=top.texts("notes"),
-        unchecked=top.texts("unchecked"),
-        scenario=top.text("scenario", ""),
-        batches=read_batches(top, sources=sources),
+        file=file,
+        notes=tables.notes,
+        unchecked=tables.unchecked,
+        scenario=tables.scenario,
+        batches=tuple(sorted(batches, key=lambda point: point.batch)),
         overridden=overridden,
     )

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.dense_reference import Outcome
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.monte_carlo import Interval
 from neuro_eqprop.chips.energy.pareto import best
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
 from neuro_eqprop.chips.energy.term_colours import colour_of
-from neuro_eqprop.chips.profile import Boundary
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report.commands import energy_command
 from neuro_eqprop.html_report.contents import RunContents

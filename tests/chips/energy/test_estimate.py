@@ -8,6 +8,7 @@ from math import log, log2
 import numpy as np
 import pytest
 
+from neuro_eqprop.chips.boundary import Boundary, BoundaryError
 from neuro_eqprop.chips.energy.dense_reference import (
     Outcome,
     arithmetic_ratio,
@@ -24,7 +25,7 @@ from neuro_eqprop.chips.energy.pareto import Point, best, front
 from neuro_eqprop.chips.energy.terms import AllInError, Job
 from neuro_eqprop.chips.energy.time import Clock, Duration, duration
 from neuro_eqprop.chips.placement import place
-from neuro_eqprop.chips.profile import Boundary, BoundaryError, Evidence, Overhead, Profile
+from neuro_eqprop.chips.profile import Evidence, Overhead, Profile
 from neuro_eqprop.chips.profiles.load import load_profile, load_profiles
 from neuro_eqprop.chips.workload import NetworkShape, PopulationShape, Workload, dense_projection
 from neuro_eqprop.dynamics.schedules import Phase

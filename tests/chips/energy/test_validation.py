@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.discrepancy import (
     SIGMA_FLOOR,
     UNTESTED,
@@ -24,18 +25,24 @@ from neuro_eqprop.chips.energy.validation import (
     profile_of,
     validate_profiles,
 )
-from neuro_eqprop.chips.profile import Boundary, Overhead
-from neuro_eqprop.chips.profiles.load import base_name, load_profile
-from neuro_eqprop.chips.published import Case, Line, Measure, Role
-from neuro_eqprop.chips.published_cases import case_files, read_cases
-from neuro_eqprop.files.toml import FileFormatError
+from neuro_eqprop.chips.profile import Overhead
+from neuro_eqprop.chips.profiles.load import base_name, load_profile, parse_override
+from neuro_eqprop.chips.published import (
+    CaseRole,
+    Line,
+    Measure,
+    PublishedCase,
+    case_files,
+    read_cases,
+)
+from neuro_eqprop.files.read import FileFormatError
 
 
-def published() -> dict[str, Case]:
+def published() -> dict[str, PublishedCase]:
     return {case.name: case for path in case_files() for case in read_cases(path)}
 
 
-def predict(case: Case) -> Check:
+def predict(case: PublishedCase) -> Check:
     return check(case, profile_of(case, {}), seed=0)
 
 
@@ -147,24 +154,24 @@ def test_constants_of_another_paper_miss_the_spotter_and_that_is_shown() -> None
 def test_only_predictions_validate() -> None:
     found = [predict(case) for case in published().values()]
     assert {each.case.name for each in found if each.validates} == {
-        case.name for case in published().values() if case.role is Role.PREDICTION
+        case.name for case in published().values() if case.role is CaseRole.PREDICTION
     }
     assert sum(each.validates for each in found) >= 5
 
 
 def test_a_case_that_shares_the_source_of_its_constants_is_no_prediction() -> None:
     for case in published().values():
-        profile = load_profile(case.profile, case.overrides)
-        if case.macs or case.network is not None or case.measure is Measure.TIME or case.supply:
+        profile = load_profile(case.profile, dict(map(parse_override, case.overrides)))
+        if case.macs or case.network or case.measure is Measure.TIME or case.supply:
             continue
         used = [profile.known(f"energy.{name}") for name in case.events]
         at_rest = (
             "power.static" if case.overhead is Overhead.STATIC_AND_HOST else "power.idle_loaded"
         )
         used += [profile.known(at_rest) or profile.known("power.static")]
-        sources = {quantity.source for quantity in used if quantity is not None}
+        sources = {quantity.src for quantity in used if quantity is not None}
         if case.source in sources or case.line is not None:
-            assert case.role is Role.CONSISTENCY, case.name
+            assert case.role is CaseRole.CONSISTENCY, case.name
 
 
 def test_the_board_that_is_predicted_is_not_the_board_of_the_constants() -> None:
@@ -214,7 +221,7 @@ def test_a_prediction_without_all_costs_is_a_lower_bound() -> None:
     case = replace(
         published()["odin-biological"],
         profile="speck",
-        role=Role.PREDICTION,
+        role=CaseRole.PREDICTION,
         measured=2e-3,
         events={"synop": (1e6, 1e6)},
     )
@@ -264,7 +271,7 @@ def test_a_users_own_case_is_read(tmp_path: Path) -> None:
     ("old", "new", "words"),
     [
         ('role = "prediction"', 'role = "predicted"', "known: prediction"),
-        ("measured = 477e-6", "measured = -1", "negative"),
+        ("measured = 477e-6", "measured = -1", "case[0].measured: expected number >= 0"),
         ("measured = 477e-6", "measured = 0", "zero"),
         ("uncertainty = 1e-6\n", "", "uncertainty is missing"),
         ("synop = [37.0e6, 38.0e6]", "synops = 1", "did you mean 'energy.synop'"),
@@ -278,7 +285,7 @@ def test_a_users_own_case_is_read(tmp_path: Path) -> None:
         (
             "in_range = true",
             "line = { x = [1], y = [1, 2], at = 1, rounding = 0 }",
-            "takes 2 values",
+            "line.x: expected list of length 2",
         ),
     ],
 )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.profile import (
     Basis,
-    Boundary,
     Device,
     Evidence,
     Included,
@@ -84,7 +84,7 @@ def test_every_shipped_profile_is_valid(name: str) -> None:
     assert profile.operating_point
     for entry in profile.entries.values():
         if isinstance(entry, Quantity):
-            assert entry.source in profile.sources
+            assert entry.src in profile.sources
             assert entry.low <= entry.value <= entry.high
             assert entry.value > 0 or entry.unit == "flag"
         else:
@@ -110,8 +110,8 @@ def test_energies_of_chips_that_published_none_stay_unknown() -> None:
 BROKEN = [
     ("value = 20, ", "", "value is missing"),
     ("low = 10, ", "", "low is missing"),
-    ("value = 20", "value = -20", "negative"),
-    ("value = 20", "value = true", "not a finite number"),
+    ("value = 20", "value = -20", "energy.synop: value: expected number >= 0"),
+    ("value = 20", "value = true", "expected number"),
     ("value = 20", "value = nan", "not a finite number"),
     ("low = 10", "low = 30", "not in this order"),
     ("high = 40", "high = 15", "not in this order"),
@@ -120,8 +120,8 @@ BROKEN = [
         "value = 0, low = 0, high = 0",
         "a cost must be above zero",
     ),
-    ('unit = "pJ"', 'unit = "pj"', "known here: pJ"),
-    ('unit = "pJ"', 'unit = "W"', "unit 'W' is unknown or has another dimension; known here: "),
+    ('unit = "pJ"', 'unit = "pj"', "known: pJ"),
+    ('unit = "pJ"', 'unit = "W"', "unit 'W' is unknown or has another dimension; known: "),
     ('unit = "pJ", ', "", "unit is missing"),
     ('basis = "measured"', 'basis = "measured!"', "known: measured"),
     ('kind = "marginal"', 'kind = "all_in"', "energy.synop_all_in"),
@@ -129,7 +129,7 @@ BROKEN = [
     ('boundary = "core_dynamic"', 'boundary = "chip"', "known: chip_"),
     ('boundary = "core_dynamic", ', "", "boundary is missing"),
     ('src = "paper", where = "Table 1"', 'src = "papr", where = "x"', "sources: paper"),
-    ('where = "Table 1"', 'where = ""', "where is missing"),
+    ('where = "Table 1"', 'where = ""', "where: expected text that is not blank"),
     ('where = "Table 1"', 'wher = "Table 1"', "did you mean 'where'"),
     ("synop = {", "synops = {", "did you mean 'energy.synop'"),
     ('within = "energy.synop"', 'within = "energy.message"', "which has no value"),
@@ -145,19 +145,27 @@ BROKEN = [
     ("cores_per_chip", "cores_per_tile", "capacity.cores_per_chip: it is missing"),
     ("[power]", "[power", "not readable as TOML"),
     ('ref = "A paper"', 'reff = "A paper"', "did you mean 'ref'"),
-    ('[sources.paper]\nref = "A paper"', "[sources]\npaper = 3", "sources.paper: 3 is not a table"),
+    (
+        '[sources.paper]\nref = "A paper"',
+        "[sources]\npaper = 3",
+        "sources.paper: expected table, got 3",
+    ),
     ('[operating_point]\nsupply = "1 V"', "[sources.b]\nref = 'b'", "operating_point"),
     ('timing = "unknown"', 'timing = "unknown"\noperating_point = 3', "not readable as TOML"),
-    ('timing = "unknown"', 'timing = "unknown"\ntime = 3', "time: 3 is not a table"),
-    ('timing = "unknown"', 'timing = "unknown"\nscale = 3', "scale: 3 is not a table"),
+    ('timing = "unknown"', 'timing = "unknown"\ntime = 3', "time: expected table, got 3"),
+    ('timing = "unknown"', 'timing = "unknown"\nscale = 3', "scale: expected table, got 3"),
     (
         'timing = "unknown"',
         'timing = "unknown"\nnotes = "one"',
-        "notes: it must be a list of strings",
+        "notes: expected list, got 'one'",
     ),
-    ('timing = "unknown"', 'timing = "unknown"\nbatch = [3]', "[[batch]] in TOML"),
+    ('timing = "unknown"', 'timing = "unknown"\nbatch = [3]', "batch[0]: expected table, got 3"),
     ('timing = "unknown"', 'timing = "unknown"\nextends = "loihi"', "extends: unknown profile"),
-    ('timing = "unknown"', 'timing = "unknown"\nextends = "loihi1"\ntime = 3', "time: 3 is not"),
+    (
+        'timing = "unknown"',
+        'timing = "unknown"\nextends = "loihi1"\ntime = 3',
+        "time: expected table, got 3",
+    ),
 ]
 
 
@@ -192,7 +200,7 @@ def test_a_file_extends_a_profile_and_lists_its_changes(tmp_path: Path) -> None:
     assert synop is not None
     assert (synop.value, synop.low, synop.high) == pytest.approx((30e-12,) * 3)
     assert synop.basis is Basis.GIVEN
-    assert profile.sources[synop.source].ref == "given in faster.toml"
+    assert profile.sources[synop.src].ref == "given in faster.toml"
     assert isinstance(profile.entry("energy.hop_ew"), Unknown)
     assert profile.entry("power.static") == load_profile("loihi1").entry("power.static")
     assert profile.overridden == (
@@ -235,10 +243,10 @@ def test_an_unknown_value_can_be_given() -> None:
     ("override", "words"),
     [
         ("loihi1.energy.synops=1", "did you mean 'energy.synop'"),
-        ("loihi1.energy.synop=-1", "negative"),
-        ("loihi1.energy.synop=0", "zero is not a value"),
-        ("loihi1.energy.synop=much", "not a number"),
-        ("loihi1.energy.synop=3pW", "not a number"),
+        ("loihi1.energy.synop=-1", "not above zero"),
+        ("loihi1.energy.synop=0", "not above zero .* leave what is not known unknown"),
+        ("loihi1.energy.synop=much", "not a quantity"),
+        ("loihi1.energy.synop=3pW", "not a quantity"),
         ("loihi1.energy.synop", "has no value"),
         ("loihi2.energy.synop=1", "names no profile of this call"),
         ("energy.synop=1", "names no profile of this call"),

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.monte_carlo import Energy
 from neuro_eqprop.chips.energy.result import EnergyEstimate
-from neuro_eqprop.chips.profile import Boundary
 from neuro_eqprop.common.units import si
 
 NAME = 19

@@ -1,0 +1,45 @@
+"""Energy files that versions 0.1 and 0.2 wrote still open, with all they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neuro_eqprop.chips.energy.file import read_energy
+
+FILES = Path(__file__).parents[1] / "files"
+
+
+def changed(old: Any, new: Any, path: str = "") -> list[str]:  # noqa: ANN401
+    """The paths of values of `old` that `new` does not have."""
+    if isinstance(old, dict):
+        return [
+            each
+            for key, value in old.items()
+            for each in (
+                changed(value, new[key], f"{path}.{key}") if key in new else [f"{path}.{key}"]
+            )
+        ]
+    if isinstance(old, list) and len(old) == len(new):
+        return [
+            each
+            for k, (one, other) in enumerate(zip(old, new, strict=True))
+            for each in changed(one, other, f"{path}[{k}]")
+        ]
+    return [] if old == new else [path]
+
+
+@pytest.mark.parametrize("version", ["0_1", "0_2"])
+def test_a_file_of_an_older_version_keeps_all_it_says(version: str) -> None:
+    path = FILES / f"energy_{version}.json"
+    old = json.loads(path.read_text())
+    old.pop("schema", None)
+    report = read_energy(path)
+    assert [chip.profile for chip in report] == ["loihi1", "truenorth"]
+    read = json.loads(json.dumps(report.to_json()))
+    assert read.pop("file") == str(path)
+    assert changed(old, read) == []
+    assert changed(read, old) == [] or version == "0_1"
