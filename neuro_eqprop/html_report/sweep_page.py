@@ -9,14 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neuro_eqprop.html_report.page import chart_library, digest
 from neuro_eqprop.html_report.section import asset
+from neuro_eqprop.runs.sweeps.result import SweepResult
 from neuro_eqprop.runs.sweeps.table import columns
-
-if TYPE_CHECKING:
-    from neuro_eqprop.runs.sweeps.result import SweepResult
 
 SHOWN = 200
 """Largest number of rows on the page; the table files have all."""
