@@ -1,8 +1,8 @@
 """Executors: run independent tasks here, in worker processes, on a Dask cluster or on Slurm.
 
-A `Task` is a function of this package with arguments that JSON can hold. Each task runs on one
-thread, so its result depends on its arguments alone, whatever the executor and the number of
-workers. The claims and the sweeps run through these executors.
+A `Task` is a function of this package, or of `sims` in a clone, with arguments that JSON can hold.
+Each task runs on one thread, so its result depends on its arguments alone, whatever the executor
+and the number of workers. Sweeps, and the claims in `sims`, run through these executors.
 """
 
 from neuro_eqprop.runs.executors.choose import EXECUTORS, make_executor
