@@ -26,7 +26,7 @@ from neuro_eqprop.traces.lazy import read
 from neuro_eqprop.traces.schema import TraceError
 from neuro_eqprop.traces.trace import Trace
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 KINDS = ["rate", "spikes", "graded"]
 tables = pytest.mark.skipif(
     find_spec("pandas") is None or find_spec("xarray") is None,
