@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SHARED_DATA := $(wildcard ../shared/datasets)
 DATA := $(if $(NEURO_EQPROP_DATA),$(NEURO_EQPROP_DATA),$(if $(SHARED_DATA),$(abspath $(SHARED_DATA))))
 
-.PHONY: help demo docs test check env dev bench browser wheel-test clean
+.PHONY: help demo docs test check env dev bench claims browser wheel-test clean
 
 help:
 	@echo "make demo   train, translate, simulate, compare, estimate, report, on the embedded digits"
@@ -18,6 +18,7 @@ help:
 	@echo "make check  the first half of that"
 	@echo "make docs   the documentation: site/index.html"
 	@echo "make bench  benchmark ratios"
+	@echo "make claims the claims of the research notes, tested at the small budget (BUDGET=full: hours)"
 	@echo "make wheel-test  the wheel in clean environments of newer Pythons here (5 GB each, minutes)"
 	@echo "make env    the environment alone: $(BIN)/neuro-eqprop"
 
@@ -60,7 +61,7 @@ check: dev
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "conflict markers: finish the merge"; exit 1; }
-	$(BIN)/bandit --quiet --recursive --severity-level medium --confidence-level medium neuro_eqprop
+	$(BIN)/bandit --quiet --recursive --severity-level medium --confidence-level medium neuro_eqprop sims/claims
 	$(BIN)/python sims/attack/audit.py $(PINS)
 
 # The page of the report is tested in a real browser. Where none is found and this is a Debian
@@ -88,6 +89,11 @@ wheel-test: dev
 bench: dev
 	@for script in sims/bench/*.py; do echo "== $$script"; \
 	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python $$script || exit 1; done
+
+BUDGET ?= small
+
+claims: dev
+	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m sims.claims --budget $(BUDGET)
 
 clean:
 	rm -rf $(VENV) runs site .cache test-artefacts .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -40,9 +40,15 @@ from neuro_eqprop.dynamics.schedules import Schedule, three_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.simulators.base import kinds, tally
 from neuro_eqprop.simulators.lava.setup import prepare_import
-from neuro_eqprop.simulators.recordings import MemorySink, Origin, Plan, Record, Recording
+from neuro_eqprop.simulators.recordings import (
+    ActivityKind,
+    MemorySink,
+    Origin,
+    Plan,
+    Record,
+    Recording,
+)
 from neuro_eqprop.simulators.reference.simulator import Reference
-from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -177,6 +183,15 @@ def empty_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     samples.cache_clear()
     yield tmp_path
     samples.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def sequences_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set that holds no images: 20 sequences of 8 tokens of width 2, in two classes."""
+    path = tmp_path_factory.mktemp("sequences") / "sequences.npz"
+    x = np.random.default_rng(0).random((20, 8, 2))
+    np.savez(path, x=x, y=np.arange(20) % 2)
+    return path
 
 
 RUN_COMMANDS = (

@@ -173,8 +173,6 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
             lambda n: ne.from_torch(5, 3),  # type: ignore[arg-type]
             "takes a torch.nn.Module first, not an int",
         ),
-        (lambda n: ne.list_claims("nowhere"), "no folder nowhere of results"),
-        (lambda n: ne.check_claims(budget="huge"), "unknown budget 'huge'; known: "),
         (lambda n: ne.open_trace("/tmp"), "/tmp is a folder; name a trace file in it"),
         (lambda n: ne.Dataset(np.zeros((0, 4)), np.zeros(0, int)), "holds no samples"),
         (lambda n: n.model.predict("a"), "x holds no array of numbers"),

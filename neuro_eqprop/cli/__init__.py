@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from importlib import import_module
 from textwrap import indent
@@ -94,11 +94,10 @@ def build_parser(names: Collection[str]) -> Parser:
     return top
 
 
-def perform(args: Namespace) -> None:
+def perform(chosen: Command, args: Namespace) -> None:
     """Run a command and print its result."""
     from rich.console import Console
 
-    chosen = command(args.command)
     with ExitStack() as limits:
         if getattr(args, "yes", False):
             from neuro_eqprop.runs.request_size import allow_large
@@ -126,9 +125,19 @@ def perform(args: Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run a command; exit code 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated."""
     arguments = sys.argv[1:] if argv is None else argv
+
+    def chosen() -> int:
+        args = parser(arguments).parse_args(arguments)
+        return attempt(command(args.command), args, f"neuro-eqprop {args.command}")
+
+    return exit_code_of(chosen)
+
+
+def exit_code_of(work: Callable[[], int]) -> int:
+    """The exit code of `work`, which may be ended by a signal or by a closed standard output."""
     try:
         with ending_by_signals():
-            return attempt(parser(arguments).parse_args(arguments))
+            return work()
     except KeyboardInterrupt as error:
         return exit_code(error)
     except BrokenPipeError:
@@ -141,20 +150,20 @@ def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     sys.stderr.write(f"warning: {message}\n")
 
 
-def attempt(args: Namespace) -> int:
-    """Run a command; an error becomes one sentence and an exit code."""
+def attempt(chosen: Command, args: Namespace, program: str) -> int:
+    """Run a command; an error becomes one sentence, which starts with `program`, and a code."""
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
-            perform(args)
+            perform(chosen, args)
     except BrokenPipeError:
         raise
     except (ValueError, RuntimeError, OSError, LookupError, ArithmeticError, MemoryError) as error:
         if args.debug:
             raise
-        sentence = in_flags(str(error), command(args.command).options)
+        sentence = in_flags(str(error), chosen.options)
         if isinstance(error, MemoryError):
             sentence += "; request a smaller network, or fewer samples at a time"
-        sys.stderr.write(f"neuro-eqprop {args.command}: {sentence}\n")
+        sys.stderr.write(f"{program}: {sentence}\n")
         return 2 if isinstance(error, UnknownNameError | ArgumentError) else 1
     return 0

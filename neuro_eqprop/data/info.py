@@ -27,8 +27,6 @@ class DatasetInfo:
         Numbers of classes, training samples and test samples.
     files : tuple of str
         Patterns of file names, of which at least one must match; empty if no files are needed.
-    package, extra : str
-        Required package, and the extra of neuro_eqprop that installs it.
     origin : str
         Origin of a data set without files.
     copies : mapping
@@ -43,8 +41,6 @@ class DatasetInfo:
     train: int
     test: int
     files: tuple[str, ...] = ()
-    package: str = ""
-    extra: str = ""
     origin: str = GENERATED
     copies: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

@@ -11,7 +11,6 @@ from neuro_eqprop.data.fetch import fetch
 from neuro_eqprop.data.manifest import load_manifest
 from neuro_eqprop.data.paths import home
 from neuro_eqprop.data.registry import DATASETS, load_data, missing, place
-from neuro_eqprop.data.split import DataError
 from neuro_eqprop.data.verify import SAME, UNKNOWN, VerifiedFile, copy_of, verify
 
 DownloadCallback = Callable[[int, int], None]
@@ -96,7 +95,7 @@ def download_data(
     Raises
     ------
     DataError
-        If a file cannot be downloaded, or the data set needs a package that is not installed.
+        If a file cannot be downloaded.
 
     Examples
     --------
@@ -106,8 +105,6 @@ def download_data(
     """
     entry = DATASETS.find(name)
     if not entry.files:
-        if lacking := missing(entry):
-            raise DataError(f"data set {name!r} {lacking}")
         return Download(name, f"nothing to download: {entry.origin}", [])
     folder, listed = Path(to or home()) / name, load_manifest(name)
     done, total = 0, sum(file.bytes for file in listed.files)

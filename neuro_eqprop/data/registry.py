@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
-from neuro_eqprop.common.arrays import closest_first, type_name
+from neuro_eqprop.common.arrays import UnknownNameError, closest_first, type_name
 from neuro_eqprop.common.plugins import Registry
 from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
@@ -28,6 +27,10 @@ DATASETS = Registry(
     },
     "neuro_eqprop.datasets",
 )
+MOVED = frozenset(
+    ("cartpole-bc", "acrobot-bc", "parity", "addition", "copying", "sorting", "recall")
+)
+"""Data sets of versions up to 0.2 that the repository makes now."""
 ABSENT = "not here"
 """Value of `place` for a data set that is missing."""
 
@@ -68,6 +71,14 @@ def load_data(name: str | Path | Dataset) -> Dataset:
             f"can (np.savez('data.npz', x=x, y=y)); data sets by name: "
             f"{', '.join(closest_first(str(name), DATASETS))}"
         )
+    if name in MOVED and name not in DATASETS:
+        command = f"python -m sims.claims data {name} --out {name}.npz"
+        raise UnknownNameError(
+            "data set",
+            name,
+            DATASETS,
+            f"in a clone of the repository, `{command}` makes a file that can stand for the name",
+        )
     return DATASETS.find(name).load()
 
 
@@ -78,8 +89,6 @@ def find(name: str) -> Path | None:
 
 def place(entry: DatasetInfo) -> str:
     """Return the folder or origin of a data set, or `ABSENT`."""
-    if entry.package and find_spec(entry.package) is None:
-        return ABSENT
     return str(find(entry.name) or ABSENT) if entry.files else entry.origin
 
 
@@ -87,9 +96,6 @@ def missing(entry: DatasetInfo) -> str | None:
     """Return how to get a missing data set; None if it is present."""
     if place(entry) != ABSENT:
         return None
-    if entry.package:
-        wanted = f"neuro_eqprop[{entry.extra}]" if entry.extra else entry.package
-        return f"needs {entry.package}: `pip install '{wanted}'` installs it"
     return f"`neuro-eqprop data get {entry.name}` fetches it"
 
 

@@ -13,7 +13,7 @@ from neuro_eqprop.common.plugins import PluginError
 from neuro_eqprop.simulators.base import BackendInfo
 from neuro_eqprop.simulators.registry import BACKENDS, installed, unavailable
 
-EXTRAS = {"pynwb": "nwb", "pandas": "nwb", "gymnasium": "control", "dask": "cluster"}
+EXTRAS = {"pynwb": "nwb", "pandas": "nwb", "dask": "cluster"}
 """Optional packages, and the extra of neuro_eqprop that installs each."""
 PACKAGES = ("numpy", "torch", "lava-nc", "brian2", "snntorch", "h5py", "safetensors", "plotly")
 """Packages whose versions are stored with results."""

@@ -13,9 +13,15 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
-from neuro_eqprop.simulators.recordings import Plan, Recording, Sink, TraceData, running_rate
+from neuro_eqprop.simulators.recordings import (
+    ActivityKind,
+    Plan,
+    Recording,
+    Sink,
+    TraceData,
+    running_rate,
+)
 from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
-from neuro_eqprop.spiking.activity import ActivityKind
 
 
 def activity(course: Array, kind: ActivityKind, schedule: Schedule) -> Array:
@@ -115,9 +121,9 @@ class SynapseRecorder:
         kind = self.plan.kinds.get(population)
         if kind is None:
             return np.repeat(self.plan.inputs[None, index : index + 1], self.plan.steps, axis=1)
-        if not kind.spikes:
+        if kind is ActivityKind.RATE:
             course = recording.signals[population, "rate"]
         else:
             sent = recording.spikes[population]
-            course = kind.course(sent)
+            course = sent if kind is ActivityKind.SPIKES else np.cumsum(sent, axis=0)
         return activity(course[None], kind, self.plan.schedule)

@@ -1,7 +1,17 @@
-"""`neuro-eqprop claims`: test the claims of the research notes."""
+"""Test the claims of the research notes, from the folder of the repository.
+
+    python -m sims.claims list                        # every claim and its last verdict
+    python -m sims.claims memory beta-optimum         # two of them, small budget
+    python -m sims.claims --budget full --workers 2   # all: up to two hours on two cores
+    python -m sims.claims paper --out manuscript      # LaTeX and figures of the confirmed claims
+    python -m sims.claims data parity --out parity.npz
+
+Options, output and exit codes are like those of `neuro-eqprop`.
+"""
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -9,60 +19,63 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from neuro_eqprop.cli import attempt, exit_code_of
 from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
-    offer,
+    common,
     positive_float,
     positive_int,
 )
+from neuro_eqprop.cli.parsers import Parser
+from neuro_eqprop.cli.progress import stages
+from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.data import save_npz
+from sims.claims.check import DEADLINE, RESULTS, SHIPPED, WORKERS, check_claims, list_claims
+from sims.claims.data import OWN, load
+from sims.claims.definitions import IDS
 
-COLOURS = {"confirmed": "green", "refuted": "red", "undecided": "yellow", None: "dim"}
+PROGRAM = "python -m sims.claims"
+COLORS = {"confirmed": "green", "refuted": "red", "undecided": "yellow", None: "dim"}
+EPILOG = f"""\
+claims: {", ".join(IDS)}
+data sets: {", ".join(OWN)}
+
+examples:
+  {PROGRAM} list
+  {PROGRAM} first-transformer --budget small
+  {PROGRAM} data parity --out parity.npz"""
 
 
 def options(parser: ArgumentParser) -> None:
     """Add the claims, the budget, the folders and the workers."""
-    from sims.claims.check import DEADLINE, RESULTS, SHIPPED, WORKERS
-    from sims.claims.definitions import IDS
-
     add = parser.add_argument
-    meaning = "claims to test (all if none), or `list`, or `paper`"
-    offer(add("ids", nargs="*", metavar="ID", help=meaning), ("list", "paper", *IDS))
+    meaning = "claims to test (all if none), or `list`, or `paper`, or `data NAME`"
+    add("ids", nargs="*", metavar="ID", help=meaning)
     add("--budget", choices=("small", "full"), default="small", help="minutes, or up to two hours")
-    out = f"folder of the results, or of the files of `paper` (default {RESULTS})"
-    add("--out", type=Path, metavar="DIR", help=out)
+    out = f"folder of the results (default {RESULTS}), or what `paper` or `data` writes"
+    add("--out", type=Path, metavar="PATH", help=out)
     results = f"for `list` and `paper`: results to read (default {RESULTS}, then {SHIPPED})"
     add("--results", type=Path, metavar="DIR", help=results)
     page = "the page of the verdicts (default OUT/claims.md)"
     add("--page", type=Path, metavar="FILE.md", help=page)
-    add(
-        "--workers",
-        type=positive_int,
-        default=WORKERS,
-        help="number of parallel processes",
-    )
+    add("--workers", type=positive_int, default=WORKERS, help="number of parallel processes")
     add("--scheduler", metavar="ADDRESS", help="Dask cluster (default: local workers)")
     add("--deadline", type=positive_float, default=DEADLINE, help="seconds for each cell")
 
 
 def run(args: Namespace) -> Json:
-    """List the claims, check them, or write the files of a manuscript."""
-    from neuro_eqprop.cli.progress import stages
-    from sims.claims.check import RESULTS, check_claims, list_claims
-
-    verb = args.ids[0] if args.ids[:1] in (["list"], ["paper"]) else None
-    if verb and len(args.ids) > 1:
-        raise UsageError(f"claims {verb} takes no ID: it uses all claims")
-    given = None if args.results is None else [args.results]
+    """Check claims, or do what the verb in their place says."""
+    verb, *rest = args.ids or [None]
+    if verb in {"list", "paper"} and rest:
+        raise UsageError(f"{verb} takes no ID: it uses all claims")
     if verb == "list":
-        known = given or (None if args.out is None else [args.out])
-        return list_claims(known).to_json()
+        return list_claims(args.results or args.out).to_json()
     if verb == "paper":
-        if args.out is None:
-            raise UsageError("claims paper needs --out DIR for the files it writes")
-        made = list_claims(given).write_paper(args.out)
-        return {"out": str(args.out), "files": [str(path) for path in made]}
+        return write_paper(args)
+    if verb == "data":
+        return write_data(rest, args.out)
     with stages() as advance:
         return check_claims(
             args.ids,
@@ -76,8 +89,26 @@ def run(args: Namespace) -> Json:
         ).to_json()
 
 
+def write_paper(args: Namespace) -> Json:
+    """Write the files of a manuscript."""
+    if args.out is None:
+        raise UsageError("paper needs --out DIR for the files it writes")
+    files = list_claims(args.results).write_paper(args.out)
+    return {"out": str(args.out), "files": [str(path) for path in files]}
+
+
+def write_data(names: list[str], out: Path | None) -> Json:
+    """Write a data set of the claims as a file that `train --dataset` reads."""
+    if len(names) != 1 or out is None or out.suffix != ".npz":
+        raise UsageError(f"data needs one name of {', '.join(OWN)}, and --out FILE.npz")
+    if names[0] not in OWN:
+        raise UnknownNameError("data set", names[0], OWN)
+    save_npz(load(names[0]), out)
+    return {"out": str(out), "files": [str(out)]}
+
+
 def show(outcome: Json, console: Console) -> None:
-    """Print a row for each claim."""
+    """Print a row for each claim, or the files that were written."""
     if "files" in outcome:
         for name in outcome["files"]:
             console.print(escape(name))
@@ -85,10 +116,10 @@ def show(outcome: Json, console: Console) -> None:
     table = Table("claim", "finding", "value", "95 % interval", "in short")
     for row in outcome["claims"]:
         finding, ends = row["finding"], row["interval"]
-        colour = COLOURS[finding]
+        color = COLORS[finding]
         table.add_row(
             row["id"],
-            f"[{colour}]{finding or 'not run'}[/{colour}]",
+            f"[{color}]{finding or 'not run'}[/{color}]",
             "" if row["value"] is None else f"{row['value']:.4g}",
             "" if ends is None else f"{ends[0]:.3g} .. {ends[1]:.3g}",
             escape(row["note"] or row["statement"]),
@@ -98,10 +129,22 @@ def show(outcome: Json, console: Console) -> None:
         console.print(f"page: {escape(outcome['page'])}")
 
 
-COMMAND = Command(
-    "claims",
-    options,
-    run,
-    show,
-    ("neuro-eqprop claims list", "neuro-eqprop claims first-transformer --budget small"),
-)
+COMMAND = Command("claims", options, run, show, examples=())
+
+
+def claims_parser() -> Parser:
+    """The parser of the command."""
+    parser = Parser(prog=PROGRAM, description=__doc__.partition("\n")[0], epilog=EPILOG)
+    common(parser, False)
+    options(parser)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; the exit codes are those of `neuro-eqprop`."""
+    arguments = sys.argv[1:] if argv is None else argv
+    return exit_code_of(lambda: attempt(COMMAND, claims_parser().parse_args(arguments), PROGRAM))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -23,8 +23,8 @@ from sims.claims.run import (
 
 RESULTS = Path("claims-results")
 """The default folder of results."""
-SHIPPED = Path("results/claims")
-"""The folder of the published results, in the repository."""
+SHIPPED = Path(__file__).with_name("results")
+"""The folder of the published results."""
 WORKERS = min(4, os.cpu_count() or 1)
 DEADLINE = 1800.0
 """Default time limit of a cell in seconds."""
@@ -42,7 +42,7 @@ class ClaimStatus:
         return f"ClaimStatus({self.claim.id}: {found})"
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of a claim in `claims list --json`."""
+        """The fields of a claim in `list --json`."""
         nothing = dict.fromkeys(("finding", "value", "interval", "seeds", "note"))
         found = nothing if self.result is None else report.as_json(self.result)
         claim = self.claim
@@ -59,7 +59,7 @@ class CheckedClaims:
     results: Sequence[ClaimResult]
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of `claims --json`."""
+        """The fields of `--json`."""
         return {
             "budget": self.budget.value,
             "out": str(self.out),
@@ -83,7 +83,7 @@ class ClaimList(list[ClaimStatus]):
     """Claims with their last known results, in the order of the notes."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of `claims list --json`."""
+        """The fields of `list --json`."""
         return {"claims": [each.to_json() for each in self]}
 
     def write_paper(self, out: str | Path) -> list[Path]:
@@ -108,7 +108,7 @@ def list_claims(results: str | Path | Iterable[str | Path] | None = None) -> Cla
     Parameters
     ----------
     results : str, Path or iterable of these, optional
-        Folders with results of `check_claims`; default: `claims-results` and `results/claims`.
+        Folders with results of `check_claims`; default: `claims-results`, then those published.
 
     Returns
     -------
@@ -117,8 +117,8 @@ def list_claims(results: str | Path | Iterable[str | Path] | None = None) -> Cla
 
     Examples
     --------
-    >>> import neuro_eqprop as ne
-    >>> first = ne.list_claims(results=[])[0]
+    >>> from sims.claims.check import list_claims
+    >>> first = list_claims(results=[])[0]
     >>> first.result is None, len(first.claim.statement) > 0
     (True, True)
     """
@@ -165,8 +165,8 @@ def check_claims(
 
     Examples
     --------
-    >>> import neuro_eqprop as ne
-    >>> ne.check_claims(["no-such-claim"])  # doctest: +ELLIPSIS
+    >>> from sims.claims.check import check_claims
+    >>> check_claims(["no-such-claim"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     neuro_eqprop.common.arrays.UnknownNameError: unknown claim 'no-such-claim'; known: ...
@@ -196,6 +196,6 @@ def check_claims(
     )
     everything = [claim_result(claim, size, folder) for claim in claims()]
     shown = folder / "claims.md" if page is None else Path(page)
-    command = f"neuro-eqprop claims --budget {size.value}"
+    command = f"python -m sims.claims --budget {size.value}"
     report.write([e for e in everything if e is not None], folder, page=shown, command=command)
     return CheckedClaims(size, folder, shown, found)

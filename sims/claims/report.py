@@ -53,7 +53,7 @@ def figure(each: ClaimResult, form: str) -> bytes | None:
 
 
 def as_json(each: ClaimResult) -> Json:
-    """The fields of a claim in `claims --json`."""
+    """The fields of a claim in `--json`."""
     verdict = each.verdict
     return {
         "id": each.claim.id,

@@ -5,8 +5,9 @@
     python sims/guard/guard.py compare train     # only the entries that start with "train"
 
 Everything goes through the command line, which is a contract, so the same script runs before and
-after a move. Digests of trained weights depend on the CPU and on the library versions: record and
-compare on one machine. Times, dates and paths are left out.
+after a move. The claims need MNIST: name its folder in NEURO_EQPROP_DATA. Digests of trained
+weights depend on the CPU and on the library versions: record and compare on one machine. Times,
+dates and paths are left out.
 """
 
 from __future__ import annotations
@@ -88,10 +89,10 @@ EVALUATED = {
 CLAIMS = ("gradient-symmetric", "tp-eqprop", "symmetric-saturates")
 
 
-def call(*words: str) -> dict[str, Any]:
+def call(*words: str, module: str = "neuro_eqprop") -> dict[str, Any]:
     """The JSON that a command prints, with the random name of the temporary folder replaced."""
     done = subprocess.run(
-        [sys.executable, "-m", "neuro_eqprop", *words, "--json"],
+        [sys.executable, "-m", module, *words, "--json"],
         capture_output=True,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -227,13 +228,19 @@ def pricing(folder: Path) -> dict[str, Any]:
 
 
 def judging(folder: Path) -> dict[str, Any]:
-    """Three claims of the research notes, every cell of the small budget."""
+    """Three claims of the research notes, every cell of the small budget; one of them needs MNIST.
+
+    A cell that could not run has its error in place of a digest.
+    """
     out = folder / "claims"
-    call("claims", *CLAIMS, "--budget", "small", "--workers", "2", "--out", str(out))
-    return {
-        cell.stem[:16]: of_json(json.loads(cell.read_text())["values"])
-        for cell in sorted((out / "cells").glob("*.json"))
+    words = (*CLAIMS, "--budget", "small", "--workers", "2", "--out", str(out))
+    result = call(*words, module="sims.claims")
+    if "exit" in result:
+        return result
+    cells = {
+        path.stem[:16]: json.loads(path.read_text()) for path in sorted((out / "cells").iterdir())
     }
+    return {key: cell["error"] or of_json(cell["values"]) for key, cell in cells.items()}
 
 
 PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {

@@ -101,7 +101,7 @@ def files(root: Path, folders: tuple[str, ...]) -> list[Path]:
         for name in found
         if Path(name).suffix in SUFFIXES
         and Path(name).name not in skipped
-        and "/claims/cells" not in name
+        and "/claims/results/cells" not in name
     ]
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
@@ -13,12 +15,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.data import load_data
 from neuro_eqprop.runs.executors import Serial
 from neuro_eqprop.runs.executors.task import canonical
 from sims.claims import cache, report
 from sims.claims import latex as paper
+from sims.claims.__main__ import main
 from sims.claims.charts import Chart, Mark, Series, draw
 from sims.claims.claim import (
     Budget,
@@ -31,12 +34,14 @@ from sims.claims.claim import (
     below,
     conclude,
 )
+from sims.claims.data import OWN, load
 from sims.claims.definitions import IDS, claim, claims
 from sims.claims.registry import FUNCTIONS, find
 from sims.claims.run import ClaimResult, best_known_result, claim_result, run_claims
 from sims.claims.statistics import Interval
 
 NOTES = 28
+ROOT = Path(__file__).parents[2]
 
 
 def made(cell: Cell) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912
@@ -386,20 +391,23 @@ def test_the_command_lists_runs_and_writes(
     empty_data_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tmp_path = empty_data_folder
-    assert main(["claims", "list", "--json"]) == 0
+    (tmp_path / "nothing").mkdir()
+    assert main(["list", "--json", "--results", "nothing"]) == 0
     rows = json.loads(capsys.readouterr().out)["claims"]
     assert [row["id"] for row in rows] == list(IDS)
     assert rows[0]["finding"] is None
-    words = ["claims", "gradient-symmetric", "text-sst2", "--workers", "1", "--json"]
+    assert main(["list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["claims"][0]["finding"] == "confirmed"
+    words = ["gradient-symmetric", "text-sst2", "--workers", "1", "--json"]
     assert main(words) == 0
     result = json.loads(capsys.readouterr().out)
     assert [row["finding"] for row in result["claims"]] == ["confirmed", "undecided"]
     first = result["claims"][0]
     assert {"id", "statement", "finding", "value", "interval", "seeds", "note"} <= set(first)
     assert (tmp_path / "claims-results" / "claims.md").is_file()
-    assert main(["claims", "list"]) == 0
+    assert main(["list", "--results", "claims-results"]) == 0
     assert "confirmed" in capsys.readouterr().out
-    assert main(["claims", "paper", "--out", "paper"]) == 0
+    assert main(["paper", "--out", "paper", "--results", "claims-results"]) == 0
     assert (tmp_path / "paper" / "figures" / "gradient-symmetric.pdf").is_file()
 
 
@@ -410,10 +418,40 @@ def test_the_command_lists_runs_and_writes(
         (["paper"], 2, "--out"),
         (["list", "memory"], 2, "takes no ID"),
         (["paper", "--out", "p", "--results", "."], 1, "no claim is confirmed"),
+        (["list", "--results", "nowhere"], 1, "no folder nowhere of results"),
+        (["--workers", "1000000", "--out", "o"], 1, "--workers must be"),
+        (["data", "parity"], 2, "--out FILE.npz"),
+        (["data", "party", "--out", "o.npz"], 2, "unknown data set 'party'; known: parity"),
     ],
 )
 def test_wrong_arguments_are_refused(
     words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["claims", *words]) == code
+    assert main(words) == code
     assert said in capsys.readouterr().err
+
+
+def test_the_module_runs_by_itself(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sims.claims"]
+    words = ["continual", "--workers", "2", "--deadline", "0.1", "--json", "--out", str(tmp_path)]
+    done = subprocess.run([*command, *words], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["claims"][0]["finding"] == "undecided"
+    done = subprocess.run([*command, "--bugdet"], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"unknown option --bugdet; did you mean --budget?" in done.stderr
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_data_set_becomes_a_file_that_training_reads(name: str, tmp_path: Path) -> None:
+    if OWN[name].classes and name.endswith("-bc"):
+        pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+    out = tmp_path / f"{name}.npz"
+    assert main(["data", name, "--out", str(out)]) == 0
+    known, read = load(name), load_data(out)
+    assert (read.shape, read.classes) == (known.shape, known.classes)
+    for one, two in ((read.train, known.train), (read.test, known.test)):
+        assert np.array_equal(one.x, two.x)
+        assert np.array_equal(one.y, two.y)
+    with pytest.raises(UnknownNameError, match=f"known: .*digits.*data {name} --out {name}.npz"):
+        load_data(name)

@@ -23,7 +23,9 @@ def train(seed: int) -> Cell:
     return Cell("train", "accuracy", arguments, seed)
 
 
-def results(executor: Executor, cells: list[Cell], deadline: float = 60.0) -> dict[str, CellResult]:
+def results(
+    executor: Executor, cells: list[Cell], deadline: float = 300.0
+) -> dict[str, CellResult]:
     return {each.cell.key: each for each in run_cells(cells, executor, deadline=deadline)}
 
 

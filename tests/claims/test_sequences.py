@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
-from neuro_eqprop.data import DataError, load_data
+from neuro_eqprop.data import DataError
+from sims.claims.data import load
 from sims.claims.data.sequences import KINDS, make_sequences
 
 
@@ -77,7 +78,7 @@ def test_the_seed_makes_the_sequences(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_class_occurs_and_none_prevails(name: str) -> None:
-    found = load_data(name)
+    found = load(name)
     shares = np.bincount(found.train.y, minlength=found.classes) / len(found.train)
     assert shares.min() > 0
     assert shares.max() < 2 / min(found.classes, 16) - 1e-9

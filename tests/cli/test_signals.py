@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import neuro_eqprop as ne
-from sims.claims.definitions import IDS
 
 BUSY = {
     "python": "while True: pass",
@@ -30,6 +29,9 @@ BUSY = {
         "import time\nwhile True:\n    try: time.sleep(60)\n    except BaseException: pass"
     ),
 }
+
+
+SWEEP = '[settings]\ndataset = "digits"\nhidden = [8]\nepochs = 1\n[axes]\nseed = [0, 1]\n'
 
 
 @pytest.mark.parametrize("name", BUSY)
@@ -96,7 +98,7 @@ def hostile(folder: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("claims", IDS[0], "--workers", "2", "--budget", "small", "--deadline", "5"),
+        ("sweep", "spec.toml", "--workers", "2", "--out", "sweep"),
         ("evaluate", "run", "--on", "lava", "--samples", "1", "--steps", "2"),
         ("evaluate", "run", "--on", "brian2", "--samples", "1", "--steps", "2"),
         (
@@ -112,12 +114,13 @@ def hostile(folder: Path) -> None:
             "2",
         ),
     ],
-    ids=["claims", "lava", "brian2", "workers"],
+    ids=["sweep", "lava", "brian2", "workers"],
 )
 def test_no_code_of_the_current_folder_runs(
     words: tuple[str, ...], tmp_path: Path, make_run: Callable[[Path], Path]
 ) -> None:
     hostile(tmp_path)
+    (tmp_path / "spec.toml").write_text(SWEEP)
     make_run(tmp_path / "run")
     program = Path(sys.executable).with_name("neuro-eqprop")
     done = subprocess.run(
@@ -129,8 +132,8 @@ def test_no_code_of_the_current_folder_runs(
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     code = (
-        "import time; from neuro_eqprop.runs.executors.local import start_worker\n"
-        "workers = [start_worker() for _ in range(2)]\n"
+        "import time; from neuro_eqprop.runs.executors.local import Worker\n"
+        "workers = [Worker.start() for _ in range(2)]\n"
         "print(*(w.process.pid for w in workers), flush=True); time.sleep(60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

@@ -36,7 +36,7 @@ class Tiny:
         return Reference().run(*arguments, **options)
 """
 ENTRY_POINTS = """
-[neuro_eqprop.simulators]
+[neuro_eqprop.backends]
 tiny = tiny:BACKEND
 broken = tiny:CODE
 missing = tiny:NOTHING
@@ -110,7 +110,7 @@ def test_a_plug_in_that_cannot_be_loaded_is_named_and_spoils_no_list(
     assert "backend 'broken' is a Code" in capsys.readouterr().err
     assert main(["evaluate", trained, "--on", "missing"]) == 1
     assert (
-        "plug-in 'missing' (tiny:NOTHING, group neuro_eqprop.simulators)" in capsys.readouterr().err
+        "plug-in 'missing' (tiny:NOTHING, group neuro_eqprop.backends)" in capsys.readouterr().err
     )
     assert set(with_features([Feature.EXACT])) == set(BACKENDS) - {
         *("broken", "missing", "lava-stock", "brian2-biology")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from neuro_eqprop.cli import parser
+from sims.claims.__main__ import claims_parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -27,7 +28,7 @@ MADE_WITH_THE_SITE = {"api.md", "command-line.md"}
 NOT_MODULES = {
     *("neuro_eqprop.profile", "neuro_eqprop.cases"),  # schemas of TOML files
     # groups of entry points
-    *(f"neuro_eqprop.{group}" for group in ("models", "rules", "datasets", "codes")),
+    *(f"neuro_eqprop.{group}" for group in ("models", "rules", "datasets", "codes", "backends")),
 }
 MARKS = {"biology.md": [pytest.mark.brian2, pytest.mark.slow]}
 
@@ -45,6 +46,8 @@ WITH_CODE = [
     and page.is_relative_to(ROOT / "docs")
     # `test_tutorial_pages` runs these, with their commands.
     and not page.is_relative_to(ROOT / "docs" / "tutorials")
+    # They show parts of modules.
+    and not page.is_relative_to(ROOT / "docs" / "decisions")
 ]
 
 
@@ -60,7 +63,7 @@ def test_every_module_and_name_that_a_page_mentions_exists(page: Path) -> None:
     if page.name in FIRST_VERSION:
         pytest.skip("names modules of earlier versions")
     text = page.read_text()
-    dotted = set(re.findall(r"\bneuro_eqprop(?:\.[A-Za-z_]\w*)+", text))
+    dotted = set(re.findall(r"\bneuro_eqprop(?:\.[A-Za-z_]\w*)+\b(?!/\d)", text))
     for name in dotted - NOT_MODULES:
         resolve(name)
     for line in re.findall(r"from (neuro_eqprop[\w.]*) import ([\w, ]+)", text):
@@ -105,6 +108,10 @@ def test_the_commands_of_a_page_have_options_that_exist(
         words += ["--out", "RUN"] if missing else []
         with suppress(SystemExit):
             parser(words).parse_args(words)
+        assert capsys.readouterr().err == "", line
+    for line in re.findall(r"python -m sims\.claims ([^`\n]+)", text):
+        with suppress(SystemExit):
+            claims_parser().parse_args(shlex.split(line, comments=True))
         assert capsys.readouterr().err == "", line
 
 

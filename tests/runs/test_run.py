@@ -41,14 +41,15 @@ def test_a_nir_file_is_evaluated_with_its_own_code_and_bits(run: ne.Run, net: Pa
         opened.evaluate(on="emulator", bits=4)
 
 
-def test_a_nir_file_needs_a_data_set_of_its_size(run: ne.Run, net: Path, tmp_path: Path) -> None:
+def test_a_nir_file_needs_a_data_set_of_its_size(
+    run: ne.Run, net: Path, sequences_file: Path
+) -> None:
     with pytest.raises(ArgumentError, match="add `dataset`"):
         ne.open_run(net)
     with pytest.raises(ArgumentError, match="names its own"):
         ne.open_run(run.path, dataset="digits")
-    np.savez(tmp_path / "small.npz", x=np.eye(8), y=np.arange(8) % 2)
     with pytest.raises(RunError, match=r"goes from 64 to 10 units.*name its own data set"):
-        _ = ne.open_run(net, dataset=tmp_path / "small.npz").data
+        _ = ne.open_run(net, dataset=sequences_file).data
 
 
 @pytest.mark.parametrize("call", ["evaluate", "simulate"])

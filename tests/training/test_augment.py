@@ -41,7 +41,7 @@ def test_the_same_seed_moves_alike() -> None:
     assert no_augmentation(x, np.random.default_rng(0)) is x
 
 
-def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_moved_is_refused(tmp_path: Path, sequences_file: Path) -> None:
     with pytest.raises(ValueError, match=r"only images can be shifted.*\(64,\)"):
         random_shift(1, (64,))
     with pytest.raises(
@@ -50,7 +50,7 @@ def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
     ):
         random_shift(4, SHAPE)
     out = tmp_path / "run"
-    study = make_study(dataset="parity", hidden=(4,), epochs=1, shift=1)
+    study = make_study(dataset=str(sequences_file), hidden=(4,), epochs=1, shift=1)
     with pytest.raises(ValueError, match="only images"):
         run_training(study, out, force=False, resume=False, on_epoch=lambda _: None)
     assert not out.exists()

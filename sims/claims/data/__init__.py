@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuro_eqprop.data import DATASETS, Dataset, DatasetInfo, load_data
+from neuro_eqprop.data import Dataset, DatasetInfo, load_data
 from sims.claims.data.behaviour_cloning import ACROBOT, CARTPOLE
 from sims.claims.data.sequences import ADDITION, COPYING, PARITY, RECALL, SORTING
 
@@ -14,8 +14,3 @@ OWN: dict[str, DatasetInfo] = {
 def load(name: str) -> Dataset:
     """A data set of the claims, or one of the package."""
     return OWN[name].load() if name in OWN else load_data(name)
-
-
-def info(name: str) -> DatasetInfo:
-    """What a data set of the claims or of the package is."""
-    return OWN[name] if name in OWN else DATASETS.find(name)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.split import DataError, Split
 
-PACKAGE, EXTRA = "gymnasium", "control"
 TRAIN, TEST = 8000, 2000
 """Default numbers of training and test samples."""
 STRAY = 0.1
@@ -82,8 +82,8 @@ def environment(name: str) -> Any:  # noqa: ANN401
         import gymnasium
     except ImportError:
         raise DataError(
-            f"data set {name!r} needs {PACKAGE}, which is not installed; "
-            f"`pip install 'neuro_eqprop[{EXTRA}]'` installs it"
+            f"data set {name!r} needs gymnasium, which is not installed; "
+            f"`pip install gymnasium` installs it"
         ) from None
     return gymnasium.make(TASKS[name].environment, disable_env_checker=True)
 
@@ -179,17 +179,8 @@ def returns(name: str, act: Policy, *, episodes: int, seed: int) -> Array:
 def task_info(name: str, what: str) -> DatasetInfo:
     """Return the registry entry of a task."""
     task = TASKS[name]
-    return DatasetInfo(
-        name,
-        what,
-        lambda: load_behaviour_cloning(name),
-        (task.features,),
-        task.actions,
-        TRAIN,
-        TEST,
-        package=PACKAGE,
-        extra=EXTRA,
-    )
+    shape, load = (task.features,), partial(load_behaviour_cloning, name)
+    return DatasetInfo(name, what, load, shape, task.actions, TRAIN, TEST)
 
 
 CARTPOLE = task_info("cartpole-bc", "balance a pole")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
-from neuro_eqprop.data import DataError, Dataset, Split, load_data, one_hot
+from neuro_eqprop.data import DataError, Dataset, Split, one_hot
 from neuro_eqprop.dynamics.inference import accuracy
 from neuro_eqprop.dynamics.solve import Stop
 from neuro_eqprop.networks.initialize import initialize
@@ -19,6 +19,7 @@ from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.study import Study, adapt
 from neuro_eqprop.training.train import Progress, Snapshot, train
 from sims.claims.claim import UndecidedError
+from sims.claims.data import load
 
 TEST_STOP = Stop(1e-4, 200)
 """Stopping rule for test samples; limited, as a map without contraction may never settle."""
@@ -28,7 +29,7 @@ TEST_STOP = Stop(1e-4, 200)
 def samples(name: str, images: int, tests: int) -> Dataset:
     """The first `images` training and `tests` test samples of a data set, cached."""
     try:
-        full = load_data(name)
+        full = load(name)
     except (UnknownNameError, DataError) as error:
         raise UndecidedError(f"data not present ({name})") from error
     parts = (part.take(slice(0, n)) for part, n in ((full.train, images), (full.test, tests)))
