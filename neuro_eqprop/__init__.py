@@ -50,7 +50,7 @@ HOMES = {
     "pair_protocol": "runs.pair_protocol",
     "report": "html_report.write",
     "spike_timing": "traces.spike_timing",
-    "sweep": "runs.sweeps.run",
+    "sweep": "api.sweep",
     "trace_summary": "traces.summary",
     "train": "api.train",
 }

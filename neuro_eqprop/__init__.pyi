@@ -7,6 +7,7 @@ from neuro_eqprop.api.model import Model as Model
 from neuro_eqprop.api.run import Run as Run
 from neuro_eqprop.api.run import open_run as open_run
 from neuro_eqprop.api.spiking_model import SpikingModel as SpikingModel
+from neuro_eqprop.api.sweep import sweep as sweep
 from neuro_eqprop.api.train import train as train
 from neuro_eqprop.chips.energy.result import EnergyEstimate as EnergyEstimate
 from neuro_eqprop.chips.energy.result import EnergyReport as EnergyReport
@@ -29,7 +30,6 @@ from neuro_eqprop.runs.evaluate import Evaluation as Evaluation
 from neuro_eqprop.runs.pair_protocol import pair_protocol as pair_protocol
 from neuro_eqprop.runs.simulation import Simulation as Simulation
 from neuro_eqprop.runs.sweeps.result import SweepResult as SweepResult
-from neuro_eqprop.runs.sweeps.run import sweep as sweep
 from neuro_eqprop.simulators.nir.framework_check import check_nir as check_nir
 from neuro_eqprop.simulators.registry import load_backend as load_backend
 from neuro_eqprop.simulators.testing import check_backend as check_backend

@@ -40,15 +40,9 @@ from neuro_eqprop.dynamics.schedules import Schedule, three_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.simulators.base import kinds, tally
 from neuro_eqprop.simulators.lava.setup import prepare_import
-from neuro_eqprop.simulators.recordings import (
-    ActivityKind,
-    MemorySink,
-    Origin,
-    Plan,
-    Record,
-    Recording,
-)
+from neuro_eqprop.simulators.recordings import MemorySink, Origin, Plan, Record, Recording
 from neuro_eqprop.simulators.reference.simulator import Reference
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,

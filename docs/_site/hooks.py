@@ -16,7 +16,7 @@ PROFILES = ROOT / "hardware_profiles" / "README.md"
 SOURCES = {
     "how-to/add-a-chip.md": "hardware_profiles/README.md",
     "reference/api.md": "neuro_eqprop/__init__.py",
-    "reference/command-line.md": "neuro_eqprop/cli/reference_page.py",
+    "reference/command-line.md": "docs/_site/command_line.py",
 }
 """Source files of generated pages, for their edit links."""
 
@@ -92,8 +92,8 @@ def api_page() -> str:
 
 def on_files(files: Any, *, config: Any) -> Any:  # noqa: ANN401
     """Add the pages that are made from the package: its API and its command line."""
-    sys.path.insert(0, str(ROOT))
-    from neuro_eqprop.cli.reference_page import page
+    sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+    from command_line import page
 
     for path, text in (("reference/api.md", api_page()), ("reference/command-line.md", page())):
         files.append(File.generated(config, path, content=text))

@@ -14,7 +14,7 @@ from neuro_eqprop.chips.convolution import ConvolutionShape
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.simulators.recordings import Counts
 from neuro_eqprop.spiking.fixed_point import state_bits
-from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Reset, SpikingNetwork
+from neuro_eqprop.spiking.ir import Gain, Population, Projection, Reset, SpikingNetwork
 from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticNetwork
 from neuro_eqprop.spiking.synapses import ConvolutionSynapses, Synapses
@@ -175,9 +175,8 @@ class NetworkShape:
 def population_shape(population: Population, *, off_chip: bool) -> PopulationShape:
     """The size of a population and the features of its neurons."""
     neuron = population.neuron
-    graded = isinstance(neuron, Graded)
-    soft = not isinstance(neuron, Graded) and neuron.reset is Reset.SUBTRACT
-    return PopulationShape(population.name, population.size, soft, graded, off_chip=off_chip)
+    soft = neuron.reset is Reset.SUBTRACT
+    return PopulationShape(population.name, population.size, soft, neuron.graded, off_chip=off_chip)
 
 
 def dense_projection(

@@ -44,10 +44,10 @@ def run(args: Namespace) -> Json:
     if args.verb == "list":
         return {"datasets": to_json(list_data())}
     if args.verb == "check":
-        return to_json(check_data(args.name))
+        return dict(to_json(check_data(args.name)))
     with stages() as advance:
         bar = partial(advance, f"downloading {args.name}")
-        return to_json(download_data(args.name, args.to, progress=bar))
+        return dict(to_json(download_data(args.name, args.to, progress=bar)))
 
 
 def shape(numbers: list[int]) -> str:

@@ -56,8 +56,8 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Run the sweep."""
+    from neuro_eqprop.api.sweep import sweep
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.runs.sweeps.run import sweep
 
     given = executor_arguments(args)
     with bar(f"sweep {args.sweep}", 1) as advance:

@@ -89,16 +89,3 @@ def outlive_parent() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0)
-
-
-def die_with_parent(parent: int) -> None:
-    """In the child: have the system kill this process when its parent ends (Linux).
-
-    The process also ends when the thread that started it ends.
-    """
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
-    if os.getppid() != parent:  # it has ended already
-        os._exit(1)

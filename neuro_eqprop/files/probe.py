@@ -7,21 +7,17 @@ ends with the process.
 from __future__ import annotations
 
 import atexit
-import json
 import os
-import select
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, current_thread
-from time import monotonic
+from typing import Any
 
-from neuro_eqprop.files import isolated
+from neuro_eqprop.files.child import Child, ChildEndedError, find_function
 from neuro_eqprop.files.read import FileFormatError, file_size, one_line
 
 DEADLINE = 120.0
@@ -35,7 +31,7 @@ MAX_MEMORY = 2**34
 """Bytes of address space of the child."""
 MAX_MESSAGE = 2000
 """Characters of an error of the child."""
-ENTRY = "neuro_eqprop.files.probe:serve"
+READ_FIRST = "neuro_eqprop.files.probe:read_first"
 
 
 class ProbeError(RuntimeError):
@@ -58,7 +54,7 @@ class Prober:
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.child: subprocess.Popen[bytes] | None = None
+        self.child: Child | None = None
         self.owner = 0
         self.starter = current_thread()
         self.known: dict[str, tuple[int, ...]] = {}
@@ -78,7 +74,7 @@ class Prober:
         LostError
             The child did not end, or crashed.
         """
-        request = json.dumps([reader, computing, *arguments]).encode() + b"\n"
+        request = (READ_FIRST, reader, computing, *arguments)
         with self.lock:
             try:
                 reply = self._call(request, deadline)
@@ -90,73 +86,31 @@ class Prober:
         if reply is not None:
             raise ProbeError(*reply)
 
-    def _call(self, request: bytes, deadline: float) -> tuple[str, bool] | None:
-        child = self.running()
-        if child.stdin is None or child.stdout is None:
-            raise RuntimeError("the child has no pipes")
+    def _call(self, request: tuple[Any, ...], deadline: float) -> tuple[str, bool] | None:
         try:
-            child.stdin.write(request)
-            child.stdin.flush()
-            line = read_line(child.stdout.fileno(), deadline)
+            reply = self.running().call(*request, deadline=deadline)
         except TimeoutError:
-            self.stop()
             raise LostError(f"reading it does not end (stopped after {deadline:.0f} s)") from None
-        except BrokenPipeError:
-            line = b""
-        except BaseException:
-            self.stop()  # else its late answer would be taken for that of the next file
-            raise
-        if not line:
-            code = self.stop(grace=2.0)
-            if code == -signal.SIGPROF:
-                raise LostError("reading it does not end (its processor time is used up)")
-            raise LostError(f"reading it crashes (exit code {code})")
-        reply = json.loads(line)
+        except ChildEndedError as ended:
+            if ended.code == -signal.SIGPROF:
+                raise LostError("reading it does not end (its processor time is used up)") from None
+            raise LostError(f"reading it crashes (exit code {ended.code})") from None
         return reply and (str(reply[0]), bool(reply[1]))
 
-    def running(self) -> subprocess.Popen[bytes]:
+    def running(self) -> Child:
         """The child, started if there is none; a copy of this process (fork) starts its own."""
         if self.owner != os.getpid():
             self.child, self.owner = None, os.getpid()
-        if self.child is None or self.child.poll() is not None:
+        if self.child is None or not self.child.alive:
             self.starter = current_thread()
-            self.child = subprocess.Popen(
-                isolated.command(ENTRY),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            self.child = Child(quiet=True)
         return self.child
 
-    def stop(self, grace: float = 0.0) -> int | None:
-        """End the child, which has `grace` seconds to end by itself; its exit code."""
-        child, self.child = self.child, None
-        if child is None or self.owner != os.getpid():
-            return None
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(grace)
-        child.kill()
-        code = child.wait()
-        for pipe in (child.stdin, child.stdout):
-            with suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        return code
-
-
-def read_line(handle: int, deadline: float) -> bytes:
-    """A line from a pipe, empty if it was closed; TimeoutError after `deadline` seconds."""
-    line, until = b"", monotonic() + deadline
-    while not line.endswith(b"\n"):
-        ready, _, _ = select.select([handle], [], [], max(0.0, until - monotonic()))
-        if not ready:
-            raise TimeoutError
-        part = os.read(handle, 4096)
-        if not part:
-            return b""
-        line += part
-    return line
+    def stop(self) -> None:
+        """End the child."""
+        if self.child is not None and self.owner == os.getpid():
+            self.child.stop()
+        self.child = None
 
 
 PROBER = Prober()
@@ -228,43 +182,44 @@ def memory_file() -> Iterator[Path]:
             yield Path(folder) / "copy"
 
 
-SERVING: list[float] = []
+PROCESSOR_TIME: list[float] = []
 """In the child: seconds of processor time for the current file."""
 
 
 def allow_bytes(size: int) -> None:
     """In the child: allow more processor time, for data that unpack to `size` bytes."""
-    if SERVING:
-        signal.setitimer(signal.ITIMER_PROF, SERVING[0] + size / BYTES_PER_SECOND / 5)
+    if PROCESSOR_TIME:
+        signal.setitimer(signal.ITIMER_PROF, PROCESSOR_TIME[0] + size / BYTES_PER_SECOND / 5)
 
 
-def serve() -> None:
-    """In the child: call the function named in each line, and reply with the error it raised.
+def read_first(
+    reader: str, computing: float, path: str, *arguments: object
+) -> tuple[str, bool] | None:
+    """In the child: call a reader with a file; the error that it raised.
 
     The system ends the child (SIGPROF) when its processor time is used up, also inside a loop in
     C code.
     """
+    limit_resources()
+    try:
+        call = find_function(reader)
+        PROCESSOR_TIME[:] = [computing]
+        allow_bytes(0)
+        call(Path(path), *arguments)
+    except Exception as error:  # whatever a library raises on a damaged file
+        own = type(error).__module__.startswith("neuro_eqprop.")
+        return one_line(error, MAX_MESSAGE) or type(error).__name__, own
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+    return None
+
+
+@cache
+def limit_resources() -> None:
+    """In the child: limit its memory, and write no core files."""
     import resource
 
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for limit, most in ((resource.RLIMIT_AS, MAX_MEMORY), (resource.RLIMIT_CORE, 0)):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(limit, (most, most))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    for line in sys.stdin.buffer:
-        reader, computing, path, *rest = json.loads(line)
-        module, _, function = reader.partition(":")
-        reply: tuple[str, bool] | None = None
-        try:
-            call = getattr(import_module(module), function)
-            SERVING[:] = [computing]
-            allow_bytes(0)
-            call(Path(path), *rest)
-        except Exception as error:  # whatever a library raises on a damaged file
-            own = type(error).__module__.startswith("neuro_eqprop.")
-            reply = one_line(error, MAX_MESSAGE) or type(error).__name__, own
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-        answers.write(json.dumps(reply).encode() + b"\n")
-        answers.flush()

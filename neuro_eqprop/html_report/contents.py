@@ -15,7 +15,6 @@ from neuro_eqprop.files.toml import FileFormatError, read_toml
 from neuro_eqprop.html_report.training_snapshots import snapshots
 from neuro_eqprop.html_report.values import Row
 from neuro_eqprop.runs import checkpoint
-from neuro_eqprop.simulators.recordings import ActivityKind
 from neuro_eqprop.traces.compare import Comparison, compare
 from neuro_eqprop.traces.trace import Trace
 from neuro_eqprop.training.trained import TRAINED, TrainedNetwork
@@ -154,12 +153,12 @@ class TraceView:
 
 def all_rates(trace: Trace) -> bool:
     """Whether a trace is of a rate network."""
-    return all(kind is ActivityKind.RATE for kind in trace.kinds.values())
+    return not any(kind.spikes for kind in trace.kinds.values())
 
 
 def is_graded(trace: Trace) -> bool:
     """Whether a trace holds graded spikes."""
-    return any(kind is ActivityKind.GRADED for kind in trace.kinds.values())
+    return any(kind.graded for kind in trace.kinds.values())
 
 
 def simulator_label(trace: Trace) -> str:

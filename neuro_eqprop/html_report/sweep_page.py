@@ -9,14 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neuro_eqprop.html_report.page import chart_library, digest
 from neuro_eqprop.html_report.section import asset
+from neuro_eqprop.runs.sweeps.result import SweepResult
 from neuro_eqprop.runs.sweeps.table import columns
-
-if TYPE_CHECKING:
-    from neuro_eqprop.runs.sweeps.result import SweepResult
 
 SHOWN = 200
 """Largest number of rows on the page; the table files have all."""
@@ -25,41 +23,6 @@ LINES = 2000
 MEASURES = ("spiking_accuracy", "validation_accuracy", "test_accuracy")
 HIDDEN = ("model_sha256", "parameters", "epochs", "loss", "train_accuracy", "joules_low")
 
-PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="$policy">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-<style>$style
-.wide { overflow-x: auto; }
-th, td { padding-right: 0.8rem; white-space: nowrap; } figure { margin: 1rem 0; }</style>
-</head>
-<body>
-<header><p class="over">neuro_eqprop sweep</p><h1>$title</h1><p class="lead">$lead</p></header>
-<main>$sections</main>
-<noscript><p class="missing">The charts need scripts; the table does not.</p></noscript>
-<script type="application/json" id="figures">$figures</script>
-<script>$library</script>
-<script>$script</script>
-</body>
-</html>
-""")
-
-SCRIPT = """"use strict";
-(() => {
-  const figures = JSON.parse(document.getElementById("figures").textContent);
-  const ink = getComputedStyle(document.body).color;
-  for (const [id, figure] of Object.entries(figures)) {
-    const layout = {...figure.layout, font: {color: ink}, paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)"};
-    Plotly.newPlot(id, figure.data, layout, {responsive: true, displayModeBar: false});
-  }
-})();
-"""
-
 
 def page(result: SweepResult) -> str:
     """HTML of the page of a sweep."""
@@ -67,12 +30,12 @@ def page(result: SweepResult) -> str:
     joules = accuracy_against_joules(result)
     if joules is not None:
         figures["joules"] = joules
-    library = chart_library()
-    allowed = " ".join(f"'sha256-{digest(each)}'" for each in (library, SCRIPT))
+    library, script = chart_library(), asset("script/sweep.js")
+    allowed = " ".join(f"'sha256-{digest(each)}'" for each in (library, script))
     text = json.dumps(figures, separators=(",", ":"), allow_nan=False)
     for character in "&<>":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return PAGE.substitute(
+    return Template(asset("sweep.html")).substitute(
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; "
         f"img-src data:",
         title=escape(f"Sweep {result.path.name}"),
@@ -81,7 +44,7 @@ def page(result: SweepResult) -> str:
         sections="\n".join(sections(result, figures)),
         figures=text,
         library=library,
-        script=SCRIPT,
+        script=script,
     )
 
 

@@ -23,7 +23,6 @@ from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, Synapses
 from neuro_eqprop.simulators.recordings import Record
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code
-from neuro_eqprop.spiking.ir import Graded
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.plasticity import LEAST, LearningRule, PlasticNetwork, TrainingSamples
 from neuro_eqprop.training.study import adapt
@@ -136,7 +135,7 @@ def events_by_step(
             for sample, steps in zip(learned.activity, ran, strict=True)
         ]
         found[each.name, SPIKES] = (np.concatenate(messages) != 0).astype(np.float64)
-        traced[each.name] = nonzero_traces(messages, rule, graded=isinstance(each.neuron, Graded))
+        traced[each.name] = nonzero_traces(messages, rule, graded=each.neuron.graded)
     windows = [
         (np.arange(phase.steps) >= phase.steps - phase.window) & (gate != 0)
         for phase, gate in zip(rule.schedule, rule.gates, strict=True)

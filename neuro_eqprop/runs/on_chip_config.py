@@ -13,6 +13,7 @@ from neuro_eqprop.dynamics.schedules import DT, Schedule
 from neuro_eqprop.files.toml import read_toml
 from neuro_eqprop.runs.run_folder import STUDY
 from neuro_eqprop.simulators.registry import BACKENDS, learner_names
+from neuro_eqprop.spiking.arithmetic import power_above
 from neuro_eqprop.spiking.codes import CODES, Code, Coding, find_code, learning_codes
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig
 from neuro_eqprop.spiking.nonidealities import Nonidealities
@@ -23,7 +24,6 @@ from neuro_eqprop.spiking.plasticity import (
     LearningRule,
     engine_for,
 )
-from neuro_eqprop.spiking.rounding import power_above
 from neuro_eqprop.training import study as study_config
 from neuro_eqprop.training.study import Study
 

@@ -42,7 +42,6 @@ from neuro_eqprop.runs.workers import (
 )
 from neuro_eqprop.simulators.base import Backend, kinds, step_seconds, tally
 from neuro_eqprop.simulators.recordings import (
-    ActivityKind,
     Counts,
     MemorySink,
     Origin,
@@ -53,6 +52,7 @@ from neuro_eqprop.simulators.recordings import (
     parse_record,
 )
 from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.traces.file import Writer
 from neuro_eqprop.traces.lazy import read

@@ -24,8 +24,9 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.simulate import origin_of
 from neuro_eqprop.simulators.base import kinds
 from neuro_eqprop.simulators.learning import Learner, Synapses, no_progress
-from neuro_eqprop.simulators.recordings import ActivityKind, Counts, Plan, Record, parse_record
+from neuro_eqprop.simulators.recordings import Counts, Plan, Record, parse_record
 from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.plasticity import COMMIT, LoihiEngine, PlasticNetwork, TrainingSamples
 from neuro_eqprop.traces.file import Writer
 

@@ -29,8 +29,9 @@ from neuro_eqprop.runs.simulate import (
     ranking_weights,
     settle,
 )
-from neuro_eqprop.simulators.recordings import ActivityKind, Plan, parse_record
+from neuro_eqprop.simulators.recordings import Plan, parse_record
 from neuro_eqprop.simulators.synapse_recording import HEBBIAN
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.file import Writer
 from neuro_eqprop.traces.lazy import FileTrace, open_trace
 from neuro_eqprop.traces.schema import TraceError

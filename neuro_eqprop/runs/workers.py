@@ -24,7 +24,7 @@ from neuro_eqprop.simulators.base import Backend, BackendError, Overflow, Result
 from neuro_eqprop.simulators.lava.job import Job, describe_job, rebuild_job
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Recording
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
-from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus, follow_of
+from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 
 CHUNK = 120
 """Samples per call of a simulator that is not in the registry."""
@@ -62,7 +62,7 @@ ALONE = Shared()
 
 def has_random_spikes(network: SpikingNetwork) -> bool:
     """Return whether spikes are random; they then depend on the index of a sample in its shard."""
-    follows = [follow_of(population.neuron) for population in network.populations]
+    follows = [population.neuron.follow for population in network.populations]
     return any(follow is not None and follow.seed is not None for follow in follows)
 
 

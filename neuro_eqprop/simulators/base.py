@@ -9,11 +9,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.dynamics.schedules import Schedule
-from neuro_eqprop.networks.activations import ActivationKind
-from neuro_eqprop.simulators.recordings import ActivityKind, Counts, Record, Sink
-from neuro_eqprop.spiking.ir import Gain, Graded, Reset, Spiking, SpikingNetwork, Stimulus
+from neuro_eqprop.simulators.recordings import Counts, Record, Sink
+from neuro_eqprop.spiking.activity import ActivityKind
+from neuro_eqprop.spiking.ir import Gain, Reset, SpikingNetwork, Stimulus
 
 
 class BackendError(RuntimeError):
@@ -181,17 +181,16 @@ def step_seconds(backend: Backend, network: SpikingNetwork) -> float:
 def needed_features(network: SpikingNetwork, stimulus: Stimulus | None = None) -> list[Feature]:
     """The features that a backend needs to run a network."""
     neurons = [population.neuron for population in network.populations]
-    spiking = [neuron for neuron in neurons if isinstance(neuron, Spiking)]
-    graded = [neuron for neuron in neurons if isinstance(neuron, Graded)]
+    graded = [neuron for neuron in neurons if neuron.graded]
     gated = any(p.gain is Gain.BETA for p in network.projections)
     needed = {
-        Feature.SPIKING: bool(spiking),
-        Feature.RESET_TO_ZERO: any(neuron.reset is Reset.ZERO for neuron in spiking),
+        Feature.SPIKING: len(graded) < len(neurons),
+        Feature.RESET_TO_ZERO: any(neuron.reset is Reset.ZERO for neuron in neurons),
         Feature.DELAY: any(p.delay > 1 for p in network.projections),
         Feature.GATED_GAIN: gated or (stimulus is not None and bool(stimulus.pull)),
         Feature.GRADED: bool(graded),
-        Feature.TANH: any(neuron.activation.curve is ActivationKind.TANH for neuron in graded),
-        Feature.FOLLOW: any(neuron.follow is not None for neuron in spiking),
+        Feature.TANH: any(n.activation and not n.activation.piecewise_linear for n in graded),
+        Feature.FOLLOW: any(neuron.follow is not None for neuron in neurons),
         Feature.FIXED_POINT: network.fixed is not None,
     }
     return [feature for feature, present in needed.items() if present]
@@ -199,10 +198,17 @@ def needed_features(network: SpikingNetwork, stimulus: Stimulus | None = None) -
 
 def kinds(network: SpikingNetwork) -> dict[str, ActivityKind]:
     """The kind of activity of each population."""
-    return {
-        p.name: ActivityKind.GRADED if isinstance(p.neuron, Graded) else ActivityKind.SPIKES
-        for p in network.populations
-    }
+    return {p.name: p.neuron.activity for p in network.populations}
+
+
+def check_record(network: SpikingNetwork, record: Record) -> None:
+    """Raise UnknownNameError for a population or variable that does not exist."""
+    known = kinds(network)
+    for name, variable in (*((name, "spikes") for name in record.spikes), *record.signals):
+        if name not in known:
+            raise UnknownNameError("population to record", name, known)
+        if variable not in known[name].variables:
+            raise UnknownNameError(f"variable of {name!r}", variable, known[name].variables)
 
 
 def zeros(network: SpikingNetwork, samples: int, phases: int) -> Result:

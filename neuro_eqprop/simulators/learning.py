@@ -12,7 +12,7 @@ from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.recordings import NOTHING, Counts, Record, Recording
 from neuro_eqprop.spiking.fixed_point import weights as integer_weights
-from neuro_eqprop.spiking.ir import Gain, Graded, Projection
+from neuro_eqprop.spiking.ir import Gain, Projection
 from neuro_eqprop.spiking.plasticity import (
     COMMIT,
     LoihiEngine,
@@ -76,8 +76,7 @@ def effective_weights(plastic: PlasticNetwork, first: int) -> list[EffectiveWeig
         else:
             fixed = integer_weights(network, projection)  # raises an error for weights too large
             if learns:
-                source = network[projection.source].neuron
-                theta = source.theta if isinstance(source, Graded) else 1.0
+                theta = network[projection.source].neuron.sizes.payload
                 step = plastic.part_of(projection.name).scale
                 weight = weight / step
                 gain = np.array(step * theta / network.fixed.units[projection.target])

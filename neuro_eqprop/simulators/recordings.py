@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
@@ -27,20 +26,10 @@ from neuro_eqprop.simulators.synapse_recording import (
     concatenate,
     parse_synapses,
 )
+from neuro_eqprop.spiking.activity import ActivityKind
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-class ActivityKind(Enum):
-    """How the rate of a population is computed from its recorded activity."""
-
-    RATE = "rate"
-    """The signal `rate`; its value at the end of a phase is the equilibrium."""
-    SPIKES = "spikes"
-    """Binary spikes; the rate is their mean over the window."""
-    GRADED = "graded"
-    """Graded spikes that carry changes; the rate is the mean of their running sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +75,6 @@ class Record:
 
 NOTHING = Record()
 
-VARIABLES: Mapping[ActivityKind, tuple[str, ...]] = {
-    ActivityKind.RATE: ("rate", "drive"),
-    ActivityKind.SPIKES: ("spikes", "voltage", "drive"),
-    ActivityKind.GRADED: ("spikes", "state", "drive"),
-}
-"""Variables that can be recorded; the rate is computed from the first one."""
 ALIASES = {"current": "drive"}
 """Other names of variables: the drive is the total current into a unit."""
 
@@ -102,7 +85,7 @@ def split_request(request: str, kinds: Mapping[str, ActivityKind]) -> tuple[str,
         raise TypeError(f"record holds {request!r}; give strings such as 'hidden:drive'")
     name, colon, variable = request.rpartition(":")
     if not colon:
-        known = [f"{each}:{v}" for each, kind in kinds.items() for v in VARIABLES[kind]]
+        known = [f"{each}:{v}" for each, kind in kinds.items() for v in kind.variables]
         raise UnknownNameError("signal to record (population:variable)", request, known)
     return name, ALIASES.get(variable, variable)
 
@@ -118,7 +101,7 @@ def parse_record(
     """
     if not isinstance(requests, Iterable):
         raise TypeError(f"record is {type_name(requests)}; give a list such as ['hidden:drive']")
-    chosen = {(name, VARIABLES[kind][0]) for name, kind in kinds.items()}
+    chosen = {(name, kind.variables[0]) for name, kind in kinds.items()}
     synapses: dict[str, dict[Synapse, None]] = {}
     for request in requests:
         name, variable = split_request(request, kinds)
@@ -130,14 +113,14 @@ def parse_record(
             continue
         if name not in kinds:
             raise UnknownNameError("population to record (population:variable)", request, kinds)
-        if (variable, kinds[name]) == ("voltage", ActivityKind.GRADED):
+        if variable == "voltage" and kinds[name].graded:
             variable = (
                 "state"  # the integrated variable of a graded unit, which corresponds to a voltage
             )
         if variable == "rate":
-            variable = VARIABLES[kinds[name]][0]  # the rate of spikes is computed from them
-        if variable not in VARIABLES[kinds[name]]:
-            raise UnknownNameError(f"variable of {name!r}", variable, VARIABLES[kinds[name]])
+            variable = kinds[name].variables[0]  # the rate of spikes is computed from them
+        if variable not in kinds[name].variables:
+            raise UnknownNameError(f"variable of {name!r}", variable, kinds[name].variables)
         chosen.add((name, variable))
     spikes = frozenset(name for name, variable in chosen if variable == "spikes")
     signals = frozenset(pair for pair in chosen if pair[1] != "spikes")
@@ -364,7 +347,7 @@ class TraceData:
         return tuple(
             name
             for name, kind in self.kinds.items()
-            if name in (rates if kind is ActivityKind.RATE else self.spikes)
+            if name in (self.spikes if kind.spikes else rates)
         )
 
     def time_course(self, layer: str) -> Array:
@@ -382,7 +365,7 @@ class TraceData:
 
         """
         kind = self._kind(layer)
-        if kind is ActivityKind.RATE:
+        if not kind.spikes:
             if (layer, "rate") not in self.signals:
                 raise ValueError(f"the rate of {layer!r} was not recorded in this trace")
             values = self.signals[layer, "rate"]
@@ -393,7 +376,7 @@ class TraceData:
         raster = np.zeros((len(self.index) * self.steps, train.size))
         raster[train.step, train.unit] = train.value
         raster = raster.reshape(len(self.index), self.steps, train.size)
-        return raster if kind is ActivityKind.SPIKES else np.cumsum(raster, axis=1)
+        return kind.course(raster)
 
     def _kind(self, layer: str) -> ActivityKind:
         if layer not in self.kinds:
@@ -432,7 +415,7 @@ class TraceData:
         kind = self._kind(layer)
         _, window, stop = self.span(phase or self.phases[0])
         course = self.time_course(layer)
-        if kind is ActivityKind.RATE:
+        if not kind.spikes:
             return np.asarray(course[:, stop - 1])
         mean = course[:, window:stop].mean(axis=1)
         return np.asarray(mean * self._scale(kind))
@@ -446,7 +429,7 @@ class TraceData:
 
     def _scale(self, kind: ActivityKind) -> float:
         """Factor from the mean of the recorded activity to the rate."""
-        return self.origin.steps_per_spike if kind is ActivityKind.SPIKES else 1.0
+        return self.origin.steps_per_spike if kind.binary else 1.0
 
 
 Selected = TypeVar("Selected", bound=TraceData)
@@ -492,7 +475,7 @@ def select_samples(trace: Selected, rows: Sequence[int]) -> Selected:
 
 def running_rate(course: Array, kind: ActivityKind, window: int) -> Array:
     """Rate as if the phase had ended at each of its steps (samples, steps, units)."""
-    if kind is ActivityKind.RATE:
+    if not kind.spikes:
         return course
     steps = course.shape[1]
     sums = np.concatenate([np.zeros_like(course[:, :1]), np.cumsum(course, axis=1)], axis=1)
@@ -562,7 +545,7 @@ class Plan:
         return {
             "step": "i4" if self.steps * len(self.index) < 2**31 else "i8",
             "unit": "i2" if self.sizes[population] <= 2**15 else "i4",
-            "value": "i1" if self.kinds[population] is ActivityKind.SPIKES else "f8",
+            "value": "i1" if self.kinds[population].binary else "f8",
         }
 
     @property

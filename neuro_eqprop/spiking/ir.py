@@ -77,20 +77,35 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeAlias
 
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.networks.activations import Activation
+from neuro_eqprop.spiking.kinds import (
+    DecreasingGain,
+    Graded,
+    Neuron,
+    RateTracking,
+    Reset,
+    Spiking,
+)
 from neuro_eqprop.spiking.synapses import DenseSynapses, Synapses, as_synapses
 
-
-class Reset(Enum):
-    """Reset of the voltage after a spike."""
-
-    ZERO = "zero"
-    SUBTRACT = "subtract"
+__all__ = [
+    "DecreasingGain",
+    "FixedPoint",
+    "Gain",
+    "Graded",
+    "Neuron",
+    "Population",
+    "Projection",
+    "RateTracking",
+    "Reset",
+    "Spiking",
+    "SpikingNetwork",
+    "Stimulus",
+    "expanded",
+]
 
 
 class Gain(Enum):
@@ -98,83 +113,6 @@ class Gain(Enum):
 
     ONE = "one"
     BETA = "beta"
-
-
-@dataclass(frozen=True, slots=True)
-class DecreasingGain:
-    """A gain that decreases with the step t = 1, 2, ... of a sample: first / t^power."""
-
-    first: float
-    power: float
-
-    def __post_init__(self) -> None:
-        if not (0.0 < self.first <= 1.0 and 0.0 <= self.power < np.inf):
-            raise ValueError(f"{self} needs `first` in (0, 1] and a finite `power` >= 0")
-
-    def at(self, t: int) -> float:
-        """The gain at step t."""
-        return float(self.first / t**self.power)
-
-
-@dataclass(frozen=True, slots=True)
-class RateTracking:
-    """How a spiking population tracks a rate: `step` is eps, `gain` of a spike is lambda.
-
-    With a seed, spikes are drawn at random; otherwise they are the predictive code of the rate
-    (O'Connor, Gavves & Welling 2019).
-    """
-
-    activation: Activation
-    gain: DecreasingGain
-    step: DecreasingGain
-    seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Spiking:
-    """A leaky integrate-and-fire neuron; a decay is the fraction lost per step."""
-
-    current_decay: float
-    voltage_decay: float
-    threshold: float
-    reset: Reset
-    floor: float
-    ceiling: float
-    follow: RateTracking | None = None
-
-    def __post_init__(self) -> None:
-        for decay in (self.current_decay, self.voltage_decay):
-            if not 0.0 <= decay <= 1.0:
-                raise ValueError(f"a decay of {decay} does not lie between 0 and 1")
-        if not 0.0 < self.threshold < np.inf:
-            raise ValueError(f"a threshold must be above zero and finite, not {self.threshold}")
-        if not self.floor <= self.threshold / 2 <= self.ceiling:
-            raise ValueError(
-                "the resting voltage, half the threshold, must lie between floor and ceiling"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Graded:
-    """A sigma-delta unit: its state follows the activation, and it sends the changes."""
-
-    activation: Activation
-    theta: float
-    damping: float
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.theta < np.inf:
-            raise ValueError(f"theta must be above zero and finite, not {self.theta}")
-        if not 0.0 < self.damping <= 1.0:
-            raise ValueError(f"a damping of {self.damping} does not lie in (0, 1]")
-
-
-Neuron: TypeAlias = Spiking | Graded
-
-
-def follow_of(neuron: Neuron) -> RateTracking | None:
-    """How a neuron tracks a rate; None if it does not."""
-    return neuron.follow if isinstance(neuron, Spiking) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +133,6 @@ class Population:
     def size(self) -> int:
         """The number of neurons."""
         return int(self.bias.size)
-
-
-def spiking_of(population: Population) -> Spiking:
-    """The neuron of a spiking population; raises an error for a graded one."""
-    if not isinstance(population.neuron, Spiking):
-        raise ValueError(f"population {population.name!r} sends graded messages, not spikes")
-    return population.neuron
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -265,7 +196,9 @@ class FixedPoint:
     units: Mapping[str, float]
 
     def __post_init__(self) -> None:
-        for name, unit in self.units.items():
+        units = {name: float(unit) for name, unit in self.units.items()}
+        object.__setattr__(self, "units", units)
+        for name, unit in units.items():
             if not (0.0 < unit < np.inf and np.frexp(unit)[0] == 0.5):
                 raise ValueError(f"the unit of {name!r} must be a power of two, not {unit}")
 
@@ -292,6 +225,7 @@ class SpikingNetwork:
     fixed: FixedPoint | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dt", float(self.dt))
         names = [population.name for population in self.populations]
         if len(set(names)) != len(names):
             raise ValueError(f"two populations share a name in {names}")
@@ -301,7 +235,7 @@ class SpikingNetwork:
             raise ValueError(f"dt must be above zero and finite, not {self.dt}")
         if self.fixed is not None and set(self.fixed.units) != set(names):
             raise ValueError(f"units of {sorted(self.fixed.units)} are not those of {names}")
-        if self.fixed is not None and any(follow_of(p.neuron) for p in self.populations):
+        if self.fixed is not None and any(p.neuron.follow for p in self.populations):
             raise ValueError("tracking a rate is not defined in integers")
         for projection in self.projections:
             for end in (projection.source, projection.target):

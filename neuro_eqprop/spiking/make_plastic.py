@@ -15,6 +15,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.networks.network import Cost, Layer, Network, Role, check_parameters
 from neuro_eqprop.networks.operators import Dense
+from neuro_eqprop.spiking.arithmetic import power_above
 from neuro_eqprop.spiking.codes import Code, Coding, learning_codes
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
@@ -35,7 +36,7 @@ from neuro_eqprop.spiking.plasticity import (
     PlasticNetwork,
 )
 from neuro_eqprop.spiking.quantize import check_single, fit, unit
-from neuro_eqprop.spiking.rounding import Rounded, power_above
+from neuro_eqprop.spiking.rounding import Rounded
 from neuro_eqprop.spiking.synapses import DenseSynapses
 
 ALWAYS = "always"
@@ -175,7 +176,7 @@ def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNe
     one = np.ones((1, 1), dtype=np.int64)
     populations = tuple(
         replace(p, neuron=replace(p.neuron, activation=HARD_SIGMOID))
-        if isinstance(p.neuron, Graded) and p.neuron.activation is LINEAR
+        if p.neuron.graded and p.neuron.activation is LINEAR
         else p
         for p in network.populations
     )

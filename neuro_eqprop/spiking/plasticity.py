@@ -74,11 +74,9 @@ from neuro_eqprop.common.arrays import Array, Bits, Ints
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.spiking.ir import (
     Gain,
-    Graded,
     Projection,
     SpikingNetwork,
     Stimulus,
-    follow_of,
 )
 from neuro_eqprop.spiking.synapses import DenseSynapses
 
@@ -348,12 +346,12 @@ class PlasticNetwork:
             raise PlasticityError("a rule in integers needs a network in fixed point")
         for population in self.network.populations:
             neuron = population.neuron
-            if follow_of(neuron) is not None:
+            if neuron.follow is not None:
                 raise PlasticityError(
                     f"population {population.name!r} tracks a rate, and synapses have no trace "
                     "of it; learn with code rate or graded"
                 )
-            if not isinstance(neuron, Graded):
+            if not neuron.graded:
                 continue
             if not self.rule.fresh:
                 raise PlasticityError(
@@ -362,10 +360,8 @@ class PlasticNetwork:
                 )
             if isinstance(numbers, LoihiEngine):
                 raise PlasticityError(UNSIGNED_PAYLOAD)
-            if (
-                numbers is not None
-                and not 0.0 <= neuron.activation.low < neuron.activation.high <= 1
-            ):
+            rate = neuron.activation
+            if numbers is not None and rate and not 0.0 <= rate.low < rate.high <= 1.0:
                 raise PlasticityError(
                     f"rates of {population.name!r} can leave 0..1, the range of integer traces; "
                     "train with activation hard_sigmoid"

@@ -4,44 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, frexp, inf
+from math import frexp, inf
 
 import numpy as np
 
-from neuro_eqprop.spiking.fixed_point import (
-    FRACTION,
-    ONE,
-    TOP,
-    absolute_row_sums,
-    integer_synapses,
-    integers,
-    nearest,
-    to_12_bits,
-)
-from neuro_eqprop.spiking.ir import (
-    FixedPoint,
-    Graded,
-    Neuron,
-    Population,
-    Projection,
-    Spiking,
-    SpikingNetwork,
-    follow_of,
-)
+from neuro_eqprop.spiking.arithmetic import TOP, nearest, power_above
+from neuro_eqprop.spiking.fixed_point import absolute_row_sums, integer_synapses
+from neuro_eqprop.spiking.ir import FixedPoint, Population, Projection, SpikingNetwork
+from neuro_eqprop.spiking.neurons import neurons_of
 from neuro_eqprop.spiking.rounding import (
     QuantisationError,
     Rounded,
     Rounding,
     Scaling,
-    power_above,
     round_synapses,
 )
 from neuro_eqprop.spiking.synapses import DenseSynapses, SparseSynapses, Synapses
 
-FINE, COARSE = 2.0**-12, 2.0**-9
-"""Finest scale of weights and coarsest unit, relative to the threshold (graded units: to 1)."""
-SPIKING_UNIT, GRADED_UNIT = 2.0**-14, 2.0**-18
-"""Finest units, relative to the threshold and to 1; finer ones would overflow 24 bits."""
+FINE = 2.0**-12
+"""Finest scale of weights, relative to the drive that a rate of one needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +80,7 @@ def quantise(
     if network.fixed is not None:
         raise QuantisationError("the network is in fixed point already")
     for population in network.populations:
-        if follow_of(population.neuron) is not None:
+        if population.neuron.follow is not None:
             raise QuantisationError(
                 f"population {population.name!r} tracks a rate, which is not defined in integers; "
                 "use code rate or graded"
@@ -123,17 +104,11 @@ def quantise(
     )
 
 
-def payload(neuron: Neuron) -> float:
-    """The value of one spike, or of a message of one theta."""
-    return neuron.theta if isinstance(neuron, Graded) else 1.0
-
-
 def finest(network: SpikingNetwork, projection: Projection) -> float:
     """The finest scale that weights of this projection may have."""
     source, target = network[projection.source].neuron, network[projection.target].neuron
-    one = 1.0 if isinstance(target, Graded) else target.threshold
-    least = GRADED_UNIT if isinstance(target, Graded) else SPIKING_UNIT * one
-    return power_above(max(FINE * one, least / payload(source)))
+    sizes = target.sizes
+    return power_above(max(FINE * sizes.drive_of_one, sizes.finest_unit / source.sizes.payload))
 
 
 def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
@@ -174,58 +149,28 @@ def backwards(synapses: Synapses, rounded: Rounded) -> Rounded:
 
 def unit(network: SpikingNetwork, population: Population, rounded: Sequence[Rounded]) -> float:
     """The value of one integer step of a population; all its inputs are multiples of it."""
-    neuron = population.neuron
-    if isinstance(neuron, Graded):
-        if frexp(neuron.theta)[0] != 0.5 or not GRADED_UNIT <= neuron.theta <= 1.0:
-            raise QuantisationError(
-                f"population {population.name!r} has theta {neuron.theta}, "
-                f"which is not a power of two from {GRADED_UNIT} to 1"
-            )
-        units = [max(neuron.theta / FRACTION, GRADED_UNIT)]
-    else:
-        units = [power_above(neuron.threshold * COARSE)]
+    try:
+        units = [population.neuron.coarsest_unit(population.name)]
+    except ValueError as error:
+        raise QuantisationError(str(error)) from None
     for projection, weight in zip(network.projections, rounded, strict=True):
         if projection.target == population.name:
-            units.append(weight.base * payload(network[projection.source].neuron))
+            units.append(weight.base * network[projection.source].neuron.sizes.payload)
     return min(units)
 
 
 def fit(population: Population, unit: float) -> Population:
     """A population with values rounded to multiples of the unit and 12-bit decays."""
-    neuron, bias = population.neuron, nearest(population.bias, unit) * unit
-    if isinstance(neuron, Graded):
-        rate = neuron.activation
-        ends = [end if np.isinf(end) else round(end / unit) * unit for end in (rate.low, rate.high)]
-        rate = replace(rate, low=ends[0], high=ends[1])
-        damping = max(1, to_12_bits(neuron.damping)) / ONE
-        return replace(
-            population, neuron=replace(neuron, activation=rate, damping=damping), bias=bias
-        )
-    floor = neuron.floor if np.isinf(neuron.floor) else np.floor(neuron.floor / unit) * unit
-    ceiling = neuron.ceiling if np.isinf(neuron.ceiling) else ceil(neuron.ceiling / unit) * unit
-    new = Spiking(
-        decay(neuron.current_decay),
-        decay(neuron.voltage_decay),
-        round(neuron.threshold / unit) * unit,
-        neuron.reset,
-        float(floor),
-        float(ceiling),
-    )
-    return replace(population, neuron=new, bias=bias)
-
-
-def decay(part: float) -> float:
-    """A decay in multiples of 1/4096; a positive decay stays positive."""
-    return max(int(part > 0), to_12_bits(part)) / ONE
+    bias = nearest(population.bias, unit) * unit
+    return replace(population, neuron=population.neuron.rounded(unit), bias=bias)
 
 
 def check_single(network: SpikingNetwork) -> None:
     """Raise an error for a weight whose single spike overflows 24 bits."""
     for projection in network.projections:
-        graded = isinstance(network[projection.target].neuron, Graded)
-        integers_ = integer_synapses(network, projection)
-        largest = int(np.abs(integers_.values).max(initial=0))
-        if largest * (1 if graded else FRACTION) >= TOP:
+        target = neurons_of(network, network[projection.target])
+        largest = np.abs(integer_synapses(network, projection).values).max(initial=0)
+        if largest * (target.arithmetic.unit / target.shown) >= TOP:
             most = float(np.abs(projection.synapses.values).max())
             raise QuantisationError(
                 f"projection {projection.name!r} has a weight of size {most:g}, of which a single "
@@ -252,28 +197,15 @@ def projection_report(projection: Projection, new: Rounded) -> ProjectionReport:
     )
 
 
-def most_sent(neuron: Neuron) -> float:
-    """Largest output of a unit: spikes per step, or the sum of messages in thetas."""
-    if isinstance(neuron, Graded):
-        rate = neuron.activation
-        return max(abs(rate.low), abs(rate.high)) / neuron.theta
-    return 1.0
-
-
 def population_report(network: SpikingNetwork, population: Population) -> PopulationReport:
     """Fixed-point format of a population."""
-    numbers, neuron = integers(network, population), population.neuron
-    sums = np.zeros(population.size)
+    neurons, sizes = neurons_of(network, population), population.neuron.sizes
+    sums, unit = np.zeros(population.size), neurons.arithmetic.unit
     for projection in network.projections:
         if projection.target == population.name:
             size = absolute_row_sums(integer_synapses(network, projection))
-            sent = most_sent(network[projection.source].neuron)
+            sent = network[projection.source].neuron.sizes.most_sent
             sums = sums + np.where(size > 0, size, 0) * sent if sent < inf else sums + inf
-    if isinstance(neuron, Graded):
-        threshold, gain = round(neuron.theta / numbers.unit), 1.0
-    else:
-        threshold = round(neuron.threshold / numbers.unit)
-        gain = FRACTION / max(neuron.current_decay, 1 / ONE)
-    bias_bits = int(np.abs(numbers.bias).max()).bit_length() + 1
-    reach = float(sums.max()) * gain / TOP
-    return PopulationReport(population.name, numbers.unit, threshold, bias_bits, reach)
+    bias_bits = int(np.abs(neurons.bias).max()).bit_length() + 1
+    reach = float(sums.max()) * sizes.input_gain / TOP
+    return PopulationReport(population.name, unit, round(sizes.quantum / unit), bias_bits, reach)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from math import frexp
 
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.spiking.fixed_point import nearest
+from neuro_eqprop.spiking.arithmetic import nearest, power_above
 from neuro_eqprop.spiking.synapses import Synapses
 
 MANTISSA = 2.0**-7
@@ -80,12 +79,6 @@ class Rounded:
     def weight(self) -> Array:
         """The weights in floating point."""
         return np.asarray(self.whole * self.factor * self.base)
-
-
-def power_above(x: float) -> float:
-    """The smallest power of two that is at least x."""
-    mantissa, exponent = frexp(x)
-    return 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)
 
 
 def round_to_signs(values: Array, rounding: Rounding, *, finest: float) -> Rounded:

@@ -204,15 +204,16 @@ class Comparison:
         >>> print(found.table().splitlines()[0].strip())
         layer   phase     pearson  rmse     p999     worst    settled at  settled at (a)
         """
-        parts = [aligned(cells) for cells in self._tables()]
+        parts = [aligned(cells) for cells in self.tables()]
         return "\n\n".join([*parts, *self.notes])
 
     def _repr_html_(self) -> str:
-        tables = "".join(html_table(cells) for cells in self._tables())
+        tables = "".join(html_table(cells) for cells in self.tables())
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f"<div><strong>{escape(repr(self).strip('<>'))}</strong>{tables}{notes}</div>"
 
-    def _tables(self) -> list[Cells]:
+    def tables(self) -> list[Cells]:
+        """Rows of text, each table with its header first: layers, updates, recorded synapses."""
         header = ["layer", "phase", "pearson", "rmse", "p999", "worst", "settled at"]
         layers = [
             [
@@ -226,22 +227,62 @@ class Comparison:
             for each in self.layers
             for d in (each.distance,)
         ]
-        made = [[[*header, "settled at (a)"], *layers]] if layers else []
-        for title, found in (
-            ("cosine of updates", self.connections),
-            ("cosine of learned changes", self.learned),
-        ):
-            rows = [
-                [c.connection, shown(c.cosine, c.reason), shown(c.sign_agreement, "", "{:.2%}")]
-                for c in found
+        updates = (("cosine of updates", self.connections),)
+        updates += (("cosine of learned changes", self.learned),)
+        made = [[[*header, "settled at (a)"], *layers]]
+        made += [
+            [
+                ["connection", title, "same sign"],
+                *(
+                    [c.connection, shown(c.cosine, c.reason), shown(c.sign_agreement, "", "{:.2%}")]
+                    for c in agreements
+                ),
             ]
-            made += [[["connection", title, "same sign"], *rows]] if rows else []
-        rows = [
+            for title, agreements in updates
+        ]
+        synapses = [
             [s.connection, str(s.synapses), shown(s.tag_cosine, ""), f"{s.weight_rmse:.5f}"]
             for s in self.synapses
         ]
-        head = ["connection", "synapses", "cosine of tags", "rmse of weights"]
-        return [*made, [head, *rows]] if rows else made
+        made.append([["connection", "synapses", "cosine of tags", "rmse of weights"], *synapses])
+        return [cells for cells in made if len(cells) > 1]
+
+    def spike_table(self) -> Cells:
+        """Rows of text with the spike statistics of both traces, the header first."""
+        header = ["trace", "layer", "phase", "rate, Hz", "ISI CV", "Fano", "correlation", "I/E"]
+        rows = [
+            [side, s.layer, s.phase]
+            + [
+                shown(value, "-", "{:.3g}")
+                for value in (s.mean_rate, s.isi_cv, s.fano_factor, s.count_correlation, s.balance)
+            ]
+            for side, statistics in (("a", self.spikes_a), ("b", self.spikes_b))
+            for s in statistics
+        ]
+        return [header, *rows] if rows else []
+
+    def sample_table(self) -> Cells:
+        """Rows of text with the agreement of each sample in each phase, the header first."""
+        names = [agreement.connection for agreement in self.connections]
+        cosines = {
+            (each.sample, each.agreement.connection): each.agreement for each in self.sample_updates
+        }
+        header = ["sample", "phase", "pearson", "rmse", *(f"cosine {name}" for name in names)]
+        rows = [
+            [
+                str(s.sample),
+                s.phase,
+                shown(s.distance.pearson, s.distance.reason),
+                f"{s.distance.rmse:.5f}",
+                *(
+                    shown(update.cosine, update.reason)
+                    for name in names
+                    for update in (cosines[s.sample, name],)
+                ),
+            ]
+            for s in self.by_sample
+        ]
+        return [header, *rows]
 
 
 def without_none_reason(found: Distance | UpdateAgreement) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from neuro_eqprop.files.lock import FileLock, LockedError
 from neuro_eqprop.files.read import one_line
 from neuro_eqprop.files.write import WriteError, check_space, temporary_name
 from neuro_eqprop.simulators.recordings import (
-    ActivityKind,
     Counts,
     Plan,
     Record,
@@ -177,7 +176,7 @@ class Writer:
             )
         for name in self.plan.record.spikes:
             events = spike_train(self._shaped(recording.spikes[name], name), first)
-            if self.plan.kinds[name] is ActivityKind.SPIKES and (events.value != 1.0).any():
+            if self.plan.kinds[name].binary and (events.value != 1.0).any():
                 raise TraceError(
                     f"{self.path}: a binary spike of {name!r} has a payload other than 1"
                 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError, type_name
-from neuro_eqprop.simulators.recordings import ActivityKind, Recording, SpikeTrain, TraceData
+from neuro_eqprop.simulators.recordings import Recording, SpikeTrain, TraceData
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, HEBBIAN, SynapseLog, Weights
 from neuro_eqprop.traces.dataframe import Frame, Labelled
 from neuro_eqprop.traces.lazy_arrays import LazyArray, LazyMapping
@@ -154,7 +154,7 @@ class FileTrace(Trace):
 
     def time_course(self, layer: str) -> Array:
         """Activity of a layer at every step (samples, steps, units), as `Trace.time_course`."""
-        variable = "rate" if self._kind(layer) is ActivityKind.RATE else "spikes"
+        variable = self._kind(layer).variables[0]
         return self.load(only(layer, variable)).time_course(layer)
 
     def recording(self, sample: int) -> Recording:

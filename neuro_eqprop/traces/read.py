@@ -14,7 +14,8 @@ from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.schedules import DT, Phase, Schedule
 from neuro_eqprop.files.hdf5 import Node, known_filters, open_hdf5
 from neuro_eqprop.files.read import parse_json
-from neuro_eqprop.simulators.recordings import ActivityKind, Counts, Origin, SpikeTrain
+from neuro_eqprop.simulators.recordings import Counts, Origin, SpikeTrain
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.schema import (
     COLUMNS,
     FORMAT,

@@ -33,7 +33,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.energy import energy
-from neuro_eqprop.simulators.recordings import ActivityKind, TraceData
+from neuro_eqprop.simulators.recordings import TraceData
 from neuro_eqprop.training.trained import TrainedNetwork
 
 LEAST_SPIKES = 3
@@ -219,9 +219,7 @@ def settling_energy(model: TrainedNetwork, trace: TraceData) -> Array:
     }
     params = {name: np.asarray(value, dtype=np.float64) for name, value in model.params.items()}
     shapes = {layer.name: layer.shape for layer in model.network.moving}
-    limits = {
-        name: 1.0 if trace.kinds[name] is not ActivityKind.RATE else np.inf for name in layers
-    }
+    limits = {name: 1.0 if trace.kinds[name].spikes else np.inf for name in layers}
     steps = []
     for step in range(trace.steps):
         state = {

@@ -29,7 +29,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
-from neuro_eqprop.simulators.recordings import ActivityKind, TraceData
+from neuro_eqprop.simulators.recordings import TraceData
 from neuro_eqprop.traces.lazy import loaded
 from neuro_eqprop.traces.metrics import pearson
 from neuro_eqprop.traces.plots.spike_timing import plot_spike_timing
@@ -208,7 +208,7 @@ def ends(trace: TraceData, connection: str) -> tuple[str, str]:
             f"{', '.join(trace.layers)}"
         )
     for name in (source, target):
-        if trace.kinds[name] is not ActivityKind.SPIKES:
+        if not trace.kinds[name].binary:
             raise ValueError(f"{name!r} has no binary spikes in this trace; learn with code rate")
         if name not in trace.spikes:
             raise ValueError(f"the spikes of {name!r} were not recorded; record {name}:spikes")

@@ -13,15 +13,9 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
-from neuro_eqprop.simulators.recordings import (
-    ActivityKind,
-    Plan,
-    Recording,
-    Sink,
-    TraceData,
-    running_rate,
-)
+from neuro_eqprop.simulators.recordings import Plan, Recording, Sink, TraceData, running_rate
 from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
+from neuro_eqprop.spiking.activity import ActivityKind
 
 
 def activity(course: Array, kind: ActivityKind, schedule: Schedule) -> Array:
@@ -121,9 +115,9 @@ class SynapseRecorder:
         kind = self.plan.kinds.get(population)
         if kind is None:
             return np.repeat(self.plan.inputs[None, index : index + 1], self.plan.steps, axis=1)
-        if kind is ActivityKind.RATE:
+        if not kind.spikes:
             course = recording.signals[population, "rate"]
         else:
             sent = recording.spikes[population]
-            course = sent if kind is ActivityKind.SPIKES else np.cumsum(sent, axis=0)
+            course = kind.course(sent)
         return activity(course[None], kind, self.plan.schedule)

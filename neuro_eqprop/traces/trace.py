@@ -65,7 +65,8 @@ class Trace(TraceData):
     --------
     >>> import numpy as np
     >>> from neuro_eqprop.dynamics.schedules import free_only
-    >>> from neuro_eqprop.simulators.recordings import ActivityKind, Origin, Plan, Recording
+    >>> from neuro_eqprop.simulators.recordings import Origin, Plan, Recording
+    >>> from neuro_eqprop.spiking.activity import ActivityKind
     >>> from neuro_eqprop.simulators.recordings import parse_record
     >>> kinds = {"hidden": ActivityKind.SPIKES}
     >>> plan = Plan(

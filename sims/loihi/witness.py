@@ -22,7 +22,8 @@ from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.simulators.brian2.setup import simulator
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.simulators.reference.simulator import Reference
-from neuro_eqprop.spiking.fixed_point import FRACTION, weights
+from neuro_eqprop.spiking.arithmetic import FRACTION
+from neuro_eqprop.spiking.fixed_point import weights
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Population,

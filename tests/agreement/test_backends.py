@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import numpy as np
@@ -16,22 +16,16 @@ from neuro_eqprop.common.arrays import Array, Bits, Shape
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.simulators.base import EVERYTHING, Feature, Result, Support
 from neuro_eqprop.simulators.recordings import Record, Recording, Sink
-from neuro_eqprop.simulators.reference import fixed_point, simulator
+from neuro_eqprop.simulators.reference import simulator
 from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.stepped_network import SteppedNetwork
 from neuro_eqprop.simulators.testing import CASES, check_backend, check_case, draw_case, draw_cases
 from neuro_eqprop.simulators.testing.case import Case, run_case
 from neuro_eqprop.simulators.testing.random_networks import GRID, active, ties
-from neuro_eqprop.spiking import float_step, integer_step
-from neuro_eqprop.spiking.float_step import FloatState, step_graded, step_spiking, step_tracking
-from neuro_eqprop.spiking.ir import (
-    Gain,
-    Graded,
-    Population,
-    Reset,
-    Spiking,
-    SpikingNetwork,
-    Stimulus,
-)
+from neuro_eqprop.spiking import arithmetic
+from neuro_eqprop.spiking.arithmetic import Numbers
+from neuro_eqprop.spiking.ir import Gain, Population, Reset, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.kinds import GradedNeurons, Neurons, SpikingNeurons, TrackingNeurons
 
 NAMED = {case.name: case for case in CASES}
 NETWORKS = 20
@@ -67,13 +61,15 @@ def test_backend_equals_the_reference(name: str) -> None:
 
 # Backends with a fault
 
+Replaced: TypeAlias = tuple[Any, str, Callable[..., Any]]
+"""A class or module, the name of a function in it, and what replaces that function."""
+
 
 @dataclass
 class Faulty:
     """The reference with parts of it replaced, and with changed input and output."""
 
-    parts: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    whole: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    parts: Sequence[Replaced] = ()
     network: Callable[[SpikingNetwork], SpikingNetwork] = lambda network: network
     schedule: Callable[[Schedule], Schedule] = lambda schedule: schedule
     recording: Callable[[int, Recording], Recording | None] = lambda _, recording: recording
@@ -92,12 +88,8 @@ class Faulty:
     ) -> Result:
         changed = Changed(sink, self.recording)
         with ExitStack() as stack:
-            for name, part in self.parts.items():
-                stack.enter_context(patch.object(simulator, name, part))
-            for name, part in self.whole.items():
-                for module in (fixed_point, integer_step):
-                    if hasattr(module, name):
-                        stack.enter_context(patch.object(module, name, part))
+            for where, name, part in self.parts:
+                stack.enter_context(patch.object(where, name, part))
             result = simulator.Reference().run(
                 self.network(network),
                 stimulus,
@@ -128,67 +120,66 @@ def spiking_with(
     floor: bool = True,
     ceiling: bool = True,
     dtype: type[np.floating[Any]] = np.float64,
-) -> Callable[[Spiking, FloatState, Array, Array], None]:
-    """The step of a spiking population with a fault."""
+) -> Replaced:
+    """The step of a spiking population in floating point with a fault."""
 
-    def step(neuron: Spiking, state: FloatState, arriving: Array, outside: Array) -> None:
+    def step(self: SpikingNeurons, one: Array, by_beta: Array, beta: float, outside: Array) -> Bits:
+        if self.arithmetic.fixed:
+            return advance_spiking(self, one, by_beta, beta, outside)
+        neuron = self.neuron
         low = neuron.floor if floor else -np.inf
         high = neuron.ceiling if ceiling else np.inf
-        state.u = (1 - neuron.current_decay) * state.u + arriving
-        state.drive = state.u + outside
-        v = (1 - neuron.voltage_decay) * state.v + state.drive
-        spike = fires(v, neuron.threshold)
+        self.current = (1 - neuron.current_decay) * self.current + (one + beta * by_beta)
+        self.drive = self.current + outside
+        v = (1 - neuron.voltage_decay) * self.held + self.drive
+        self.spikes = fires(v, neuron.threshold)
         if limits_first:
             v = np.clip(v, low, high)
-        v = np.where(spike, v - neuron.threshold if neuron.reset is Reset.SUBTRACT else 0.0, v)
-        state.v = (v if limits_first else np.clip(v, low, high)).astype(dtype).astype(float)
-        state.message = spike.astype(float)
+        after = v - neuron.threshold if neuron.reset is Reset.SUBTRACT else 0.0
+        v = np.where(self.spikes, after, v)
+        self.held = (v if limits_first else np.clip(v, low, high)).astype(dtype).astype(float)
+        return self.spikes
 
-    return step
+    return (SpikingNeurons, "advance", step)
 
 
 def away_from_zero(
-    neuron: Graded,
-    state: FloatState,
-    one: Array,
-    *,
-    by_beta: Array,
-    beta: float,
-    outside: Array,
-) -> None:
+    self: GradedNeurons, one: Array, by_beta: Array, beta: float, outside: Array
+) -> Array:
     """The step of a graded population that rounds halves away from zero."""
-    before = state.sent
-    step_graded(neuron, state, one, by_beta=by_beta, beta=beta, outside=outside)
-    ratio = (state.x - before) / neuron.theta
-    state.message = neuron.theta * np.sign(ratio) * np.floor(np.abs(ratio) + 0.5)
-    state.sent = before + state.message
+    before = self.sent
+    message = advance_graded(self, one, by_beta, beta, outside)
+    if self.arithmetic.fixed:
+        return message
+    ratio = (self.held - before) / self.theta
+    message = np.asarray(self.theta * np.sign(ratio) * np.floor(np.abs(ratio) + 0.5))
+    self.sent = before + message
+    return message
 
 
-def rest_elsewhere(population: Population, shape: Shape) -> FloatState:
+def rest_elsewhere(self: SpikingNeurons, shape: Shape) -> None:
     """Samples after the first do not start from rest."""
-    state = rest(population, shape)
-    state.v[1:] = 0.0
-    return state
+    rest(self, shape)
+    if len(shape) > 1 and not self.arithmetic.fixed:
+        self.held[1:] = 0.0
 
 
-rest = float_step.rest
+advance_spiking, advance_graded = SpikingNeurons.advance, GradedNeurons.advance
+advance_tracking, rest = TrackingNeurons.advance, SpikingNeurons.rest
+step_all = SteppedNetwork.step
 
 
 def advance_by(
-    update: Callable[[Population, FloatState, Given], None], *, at_firing: bool = False
-) -> Callable[..., None]:
+    update: Callable[[Population, Neurons, Given], Numbers], *, at_firing: bool = False
+) -> Replaced:
     """A step of all populations by `update`; the gain may be that of the step of the firing."""
     betas: list[float] = []
 
-    def advance(
-        network: SpikingNetwork,
-        stimulus: Stimulus,
-        states: dict[str, FloatState],
-        *,
-        past: Sequence[Mapping[str, Array]],
-        blocks: object,
-        beta: float,
-    ) -> None:
+    def step(self: SteppedNetwork, beta: float) -> None:
+        network, stimulus, past = self.network, self.stimulus, self.past
+        if network.fixed is not None:
+            step_all(self, beta)
+            return
         if not past:
             betas.clear()
         arriving = {
@@ -206,10 +197,12 @@ def advance_by(
             current = stimulus.current.get(q.name, nothing)
             pull = beta * stimulus.pull.get(q.name, nothing)
             one, by_beta = arriving[q.name, Gain.ONE], arriving[q.name, Gain.BETA]
-            update(q, states[q.name], Given(one, by_beta, current, pull, beta))
+            given = Given(one, by_beta, current, pull, beta)
+            self.messages[q.name] = update(q, self.neurons[q.name], given)
+        past.append({name: sent.astype(float) for name, sent in self.messages.items()})
         betas.append(beta)
 
-    return advance
+    return (SteppedNetwork, "step", step)
 
 
 @dataclass
@@ -223,67 +216,58 @@ class Given:
     beta: float
 
 
-def in_order(population: Population, state: FloatState, given: Given) -> None:
+def in_order(population: Population, neurons: Neurons, given: Given) -> Numbers:
     """The step as it should be."""
     outside = population.bias + given.current + given.pull
-    if isinstance(population.neuron, Graded):
-        by_beta, beta = given.by_beta, given.beta
-        step_graded(
-            population.neuron, state, given.one, by_beta=by_beta, beta=beta, outside=outside
-        )
-    else:
-        arriving = given.one + given.beta * given.by_beta
-        fire(population.neuron, state, arriving, outside)
+    return neurons.advance(given.one, given.by_beta, given.beta, outside)
 
 
-def fire(neuron: Spiking, state: FloatState, arriving: Array, outside: Array) -> None:
-    """The step of spiking units, whether or not they follow a rate."""
-    if neuron.follow is None:
-        step_spiking(neuron, state, arriving, outside)
-    else:
-        step_tracking(neuron, neuron.follow, state, arriving, outside=outside)
-
-
-def regrouped(brackets: str) -> Callable[[Population, FloatState, Given], None]:
+def regrouped(brackets: str) -> Callable[[Population, Neurons, Given], Numbers]:
     """The step with the brackets of one of its sums set elsewhere."""
 
-    def update(population: Population, state: FloatState, given: Given) -> None:
-        neuron, bias, beta = population.neuron, population.bias, given.beta
+    def update(population: Population, neurons: Neurons, given: Given) -> Numbers:
+        bias, beta = population.bias, given.beta
         outside = bias + given.current + given.pull
         if brackets == "outside":
             outside = bias + (given.current + given.pull)
-        if isinstance(neuron, Graded):
-            one, by_beta = state.g_one + given.one, state.g_beta + given.by_beta
+        if isinstance(neurons, GradedNeurons):
+            one, by_beta = neurons.sum_one + given.one, neurons.sum_beta + given.by_beta
             total = (one + beta * by_beta) + outside
             if brackets == "drive":
                 total = ((one + beta * by_beta) + (bias + given.current)) + given.pull
             if brackets == "arriving":
                 total = one + (beta * by_beta + outside)
             zero = np.zeros_like(total)
-            state.g_one, state.g_beta = zero, zero
-            step_graded(neuron, state, total, by_beta=zero, beta=0.0, outside=zero)
-            state.g_one, state.g_beta = one, by_beta
-            return
-        if neuron.follow is not None:
-            fire(neuron, state, given.one + beta * given.by_beta, outside)
-            return
-        u = (1 - neuron.current_decay) * state.u + (given.one + beta * given.by_beta)
+            neurons.sum_one, neurons.sum_beta = zero, zero
+            message = neurons.advance(total, zero, 0.0, zero)
+            neurons.sum_one, neurons.sum_beta = one, by_beta
+            return message
+        assert isinstance(neurons, SpikingNeurons)
+        if neurons.neuron.follow is not None:
+            return neurons.advance(given.one, given.by_beta, beta, outside)
+        kept, keep = neurons.keep_current, neurons.keep_voltage
+        u = kept * neurons.current + (given.one + beta * given.by_beta)
         if brackets == "arriving":
-            u = ((1 - neuron.current_decay) * state.u + given.one) + beta * given.by_beta
+            u = (kept * neurons.current + given.one) + beta * given.by_beta
         drive = u + outside
         if brackets == "drive":
             drive = (u + (bias + given.current)) + given.pull
-        v = (1 - neuron.voltage_decay) * state.v + drive
+        v = keep * neurons.held + drive
         if brackets == "voltage":
-            v = ((1 - neuron.voltage_decay) * state.v + u) + outside
-        memoryless = replace(neuron, current_decay=1.0, voltage_decay=1.0)
-        step_spiking(memoryless, state, v, np.zeros_like(v))
-        state.u, state.drive = u, drive
+            v = (keep * neurons.held + u) + outside
+        zero = np.zeros_like(v)
+        neurons.keep_current = neurons.keep_voltage = 0.0
+        message = neurons.advance(v, zero, 0.0, zero)
+        neurons.keep_current, neurons.keep_voltage = kept, keep
+        neurons.current, neurons.drive = u, drive
+        return message
 
     return update
 
 
-GAIN_AT_FIRING = Faulty({"advance": advance_by(in_order, at_firing=True)})
+UNWRAPPED = Faulty([(arithmetic, "wrap", lambda x: x)])
+UNSATURATED = Faulty([(arithmetic, "saturate", lambda x: x)])
+GAIN_AT_FIRING = Faulty([advance_by(in_order, at_firing=True)])
 
 
 def undelayed(network: SpikingNetwork) -> SpikingNetwork:
@@ -321,7 +305,7 @@ def one_message_more(result: Result) -> Result:
 FAULTS: dict[str, tuple[Faulty, str]] = {
     "one spike flipped": (Faulty(recording=one_spike_flipped), "reset by subtraction"),
     "limits before the reset": (
-        Faulty({"step_spiking": spiking_with(limits_first=True)}),
+        Faulty([spiking_with(limits_first=True)]),
         "ceiling",
     ),
     "delays ignored": (Faulty(network=undelayed), "two delays into one target"),
@@ -333,27 +317,30 @@ FAULTS: dict[str, tuple[Faulty, str]] = {
     "graded gain read at firing": (GAIN_AT_FIRING, "graded gain and delay"),
     "gain ignored": (Faulty(network=no_gain), "nudge"),
     "threshold to be exceeded": (
-        Faulty({"step_spiking": spiking_with(fires=lambda v, threshold: v > threshold)}),
+        Faulty([spiking_with(fires=lambda v, threshold: v > threshold)]),
         "tie at the threshold",
     ),
     "leaky threshold to be exceeded": (
-        Faulty({"step_spiking": spiking_with(fires=lambda v, threshold: v > threshold)}),
+        Faulty([spiking_with(fires=lambda v, threshold: v > threshold)]),
         "tie of a leaky voltage",
     ),
-    "no floor": (Faulty({"step_spiking": spiking_with(floor=False)}), "floor"),
-    "no ceiling": (Faulty({"step_spiking": spiking_with(ceiling=False)}), "ceiling"),
-    "single precision": (Faulty({"step_spiking": spiking_with(dtype=np.float32)}), "leaky decays"),
+    "no floor": (Faulty([spiking_with(floor=False)]), "floor"),
+    "no ceiling": (Faulty([spiking_with(ceiling=False)]), "ceiling"),
+    "single precision": (Faulty([spiking_with(dtype=np.float32)]), "leaky decays"),
     **{
         f"other brackets in {brackets}, {kind}": (
-            Faulty({"advance": advance_by(regrouped(brackets))}),
+            Faulty([advance_by(regrouped(brackets))]),
             f"order of additions, {kind}",
         )
         for brackets in ("arriving", "outside", "drive", "voltage")
         for kind in ("spikes", "messages")
         if (brackets, kind) != ("voltage", "messages")
     },
-    "halves rounded away": (Faulty({"step_graded": away_from_zero}), "ties in round"),
-    "samples run on": (Faulty({"rest": rest_elsewhere}), "samples start from rest"),
+    "halves rounded away": (Faulty([(GradedNeurons, "advance", away_from_zero)]), "ties in round"),
+    "samples run on": (
+        Faulty([(SpikingNeurons, "rest", rest_elsewhere)]),
+        "samples start from rest",
+    ),
     "one projection per pair": (
         Faulty(network=one_per_pair),
         "several projections between two populations",
@@ -365,17 +352,23 @@ FAULTS: dict[str, tuple[Faulty, str]] = {
         "one neuron",
     ),
     "products cut downwards": (
-        Faulty(whole={"scale": lambda x, part: (x * part) >> 12}),
+        Faulty([(arithmetic, "scale", lambda x, part: (x * part) >> 12)]),
         "leaky decays, in fixed point",
     ),
     "halves rounded up": (
-        Faulty(whole={"divide": lambda x, shift: (x + ((1 << shift) >> 1)) >> shift}),
+        Faulty([(arithmetic, "divide", lambda x, shift: (x + ((1 << shift) >> 1)) >> shift)]),
         "ties in round, in fixed point",
     ),
-    "currents of more bits": (Faulty(whole={"wrap": lambda x: x}), "overflow of spikes"),
-    "sums of more bits": (Faulty(whole={"wrap": lambda x: x}), "overflow of messages"),
-    "voltages of more bits": (Faulty(whole={"saturate": lambda x: x}), "overflow of spikes"),
-    "states of more bits": (Faulty(whole={"saturate": lambda x: x}), "overflow of messages"),
+    "currents of more bits": (UNWRAPPED, "overflow of spikes"),
+    "sums of more bits": (UNWRAPPED, "overflow of messages"),
+    "voltages of more bits": (
+        UNSATURATED,
+        "overflow of spikes",
+    ),
+    "states of more bits": (
+        UNSATURATED,
+        "overflow of messages",
+    ),
     "overflows not counted": (
         Faulty(result=lambda r: replace(r, overflows={})),
         "overflow of spikes",
@@ -421,10 +414,10 @@ def test_random_networks_find_a_fault_by_themselves(fault: str) -> None:
 
 def test_reference_with_its_own_parts_passes() -> None:
     """So that what the faults are found by is the fault."""
-    right: list[dict[str, Callable[..., Any]]] = [
-        {"step_spiking": spiking_with(), "rest": rest},
-        {"advance": advance_by(in_order)},
-        {"advance": advance_by(regrouped("nowhere"))},
+    right: list[list[Replaced]] = [
+        [spiking_with(), (SpikingNeurons, "rest", rest)],
+        [advance_by(in_order)],
+        [advance_by(regrouped("nowhere"))],
     ]
     for parts in right:
         report = check_backend(Faulty(parts), seed=1, networks=4)

@@ -18,7 +18,7 @@ from neuro_eqprop.simulators.base import Backend, BackendError
 from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.simulators.testing.case import Case, Run, record_everything, run_case
 from neuro_eqprop.simulators.testing.random_networks import attempt_case
-from neuro_eqprop.spiking.fixed_point import TOP
+from neuro_eqprop.spiking.arithmetic import TOP
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Gain,

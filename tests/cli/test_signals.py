@@ -132,8 +132,8 @@ def test_no_code_of_the_current_folder_runs(
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     code = (
-        "import time; from neuro_eqprop.runs.executors.local import Worker\n"
-        "workers = [Worker.start() for _ in range(2)]\n"
+        "import time; from neuro_eqprop.runs.executors.local import start_worker\n"
+        "workers = [start_worker() for _ in range(2)]\n"
         "print(*(w.process.pid for w in workers), flush=True); time.sleep(60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

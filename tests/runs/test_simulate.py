@@ -15,7 +15,7 @@ from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.runs.simulate import RecordedRun, TraceOutput, record_rates, record_spikes
-from neuro_eqprop.simulators.recordings import ActivityKind
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.codes import CODES, Code
 from neuro_eqprop.traces.compare import compare, hebbian_update
 from neuro_eqprop.traces.lazy import read

@@ -11,10 +11,11 @@ import pytest
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.simulators.base import EVERYTHING, Feature, Support, kinds, tally
 from neuro_eqprop.simulators.brian2.dale import merge_pairs, pair_stimulus, paired
-from neuro_eqprop.simulators.recordings import NOTHING, ActivityKind, Counts
+from neuro_eqprop.simulators.recordings import NOTHING, Counts
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.simulators.testing import draw_case
 from neuro_eqprop.simulators.testing.case import Case, Run, run_case
+from neuro_eqprop.spiking.activity import ActivityKind
 
 
 def test_an_unknown_backend_lists_the_known_ones_closest_first() -> None:

@@ -13,7 +13,6 @@ from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.dynamics.schedules import Phase
 from neuro_eqprop.simulators.recordings import (
     LAYOUT_BYTES,
-    ActivityKind,
     Counts,
     MemorySink,
     Origin,
@@ -23,6 +22,7 @@ from neuro_eqprop.simulators.recordings import (
     SpikeTrain,
     parse_record,
 )
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.trace import Trace
 
 ORIGIN = Origin("reference", "0", {}, 0, "", "")

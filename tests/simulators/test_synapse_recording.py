@@ -19,7 +19,6 @@ from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.files.hdf5 import Node
 from neuro_eqprop.simulators.recordings import (
     LAYOUT_BYTES,
-    ActivityKind,
     Origin,
     Plan,
     Record,
@@ -27,6 +26,7 @@ from neuro_eqprop.simulators.recordings import (
     parse_record,
 )
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, strongest_synapses
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.export import to_csv, to_npz
 from neuro_eqprop.traces.file import Writer, write
 from neuro_eqprop.traces.lazy import read, read_progress

@@ -15,21 +15,18 @@ from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH, box
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.registry import check_run, load_backend
-from neuro_eqprop.spiking.fixed_point import (
+from neuro_eqprop.spiking.arithmetic import (
     ONE,
     STATE_BITS,
     TOP,
-    GradedIntegers,
-    SpikingIntegers,
     divide,
-    integers,
     nearest,
+    power_above,
     saturate,
     scale,
-    state_bits,
-    weights,
     wrap,
 )
+from neuro_eqprop.spiking.fixed_point import state_bits, weights
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Gain,
@@ -42,12 +39,13 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
+from neuro_eqprop.spiking.kinds import GradedNeurons
+from neuro_eqprop.spiking.neurons import neurons_of
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import (
     QuantisationError,
     Rounding,
     Scaling,
-    power_above,
     round_weight,
 )
 
@@ -221,10 +219,9 @@ def test_all_numbers_are_whole_in_their_unit() -> None:
     made, report = quantise(pair(drawn(1), output=odd, bias=0.123), Rounding(8))
     assert made.fixed is not None
     for population in made.populations:
-        numbers = integers(made, population)
-        assert isinstance(numbers, SpikingIntegers)
-        np.testing.assert_array_equal(numbers.bias * numbers.unit, population.bias)
-        assert abs(population.bias[0]) == pytest.approx(0.123, abs=numbers.unit / 2)
+        neurons, unit = neurons_of(made, population), made.fixed.units[population.name]
+        np.testing.assert_array_equal(neurons.bias * unit, population.bias)
+        assert abs(population.bias[0]) == pytest.approx(0.123, abs=unit / 2)
     neuron, unit = made["output"].neuron, made.fixed.units["output"]
     assert isinstance(neuron, Spiking)
     assert (neuron.current_decay, neuron.voltage_decay) == (1229 / 4096, 410 / 4096)
@@ -264,12 +261,12 @@ def test_graded_populations_count_in_parts_of_theta() -> None:
     bent = replace(MESSAGES, activation=TANH, damping=0.3)
     tall = replace(MESSAGES, activation=box(1.3))
     made, report = quantise(pair(drawn(1), hidden=bent, output=tall), Rounding(8))
-    hidden, output = (integers(made, population) for population in made.populations)
-    assert isinstance(hidden, GradedIntegers)
-    assert isinstance(output, GradedIntegers)
+    hidden, output = (neurons_of(made, population) for population in made.populations)
+    assert isinstance(hidden, GradedNeurons)
+    assert isinstance(output, GradedNeurons)
     assert hidden.damping == 1229
-    assert 1 << hidden.shift == round(2.0**-6 / hidden.unit) >= 64
-    assert abs(output.high * output.unit - 1.3) <= output.unit / 2
+    assert hidden.theta == round(2.0**-6 / hidden.shown) >= 64
+    assert abs(output.high * output.shown - 1.3) <= output.shown / 2
     assert weights(made, made.projections[0]).dtype == np.int64
     assert all(each.reach < 1 for each in report.populations)
 
@@ -287,10 +284,10 @@ def test_the_state_needs_the_bits_of_its_farthest_value() -> None:
     network = pair(drawn(1), hidden=neuron)
     assert state_bits(network) is None
     made, _ = quantise(network, Rounding(8))
-    numbers = integers(made, made["hidden"])
+    numbers = neurons_of(made, made["hidden"])
     farthest = 3.0 / numbers.shown
     assert 2 ** (numbers.state_bits - 2) <= farthest < 2 ** (numbers.state_bits - 1)
-    assert state_bits(made) == max(integers(made, p).state_bits for p in made.populations)
+    assert state_bits(made) == max(neurons_of(made, p).state_bits for p in made.populations)
     free, _ = quantise(pair(drawn(1), hidden=replace(neuron, floor=-inf)), Rounding(8))
     assert state_bits(free) == STATE_BITS
 
@@ -362,7 +359,7 @@ def test_every_population_needs_a_unit() -> None:
 def test_numbers_that_are_not_whole_are_refused() -> None:
     network = replace(pair(drawn(1)), fixed=FixedPoint({"hidden": 2.0**-9, "output": 2.0**-9}))
     with pytest.raises(ValueError, match="a bias of 'hidden' is not a multiple"):
-        integers(network, network.populations[0])
+        neurons_of(network, network.populations[0])
     with pytest.raises(ValueError, match="a weight of 'hidden->output' is not a multiple"):
         weights(network, network.projections[0])
 

@@ -16,8 +16,9 @@ from neuro_eqprop.dynamics.schedules import Phase, free_only
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.simulators.recordings import ActivityKind, Origin, select_samples
+from neuro_eqprop.simulators.recordings import Origin, select_samples
 from neuro_eqprop.simulators.synapse_recording import Weights
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces import compare as compare_module
 from neuro_eqprop.traces.compare import (
     MismatchError,

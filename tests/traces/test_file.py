@@ -23,14 +23,8 @@ from hypothesis import strategies as st
 from neuro_eqprop.cli import main
 from neuro_eqprop.dynamics.schedules import Phase
 from neuro_eqprop.files.hdf5 import Node
-from neuro_eqprop.simulators.recordings import (
-    ActivityKind,
-    Origin,
-    Plan,
-    Record,
-    Recording,
-    SpikeTrain,
-)
+from neuro_eqprop.simulators.recordings import Origin, Plan, Record, Recording, SpikeTrain
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.append_buffer import MAX_DELAY, AppendBuffer
 from neuro_eqprop.traces.file import Writer, write
 from neuro_eqprop.traces.lazy import read, read_progress
@@ -285,7 +279,8 @@ from pathlib import Path
 import numpy as np
 from neuro_eqprop.traces.file import Writer
 from neuro_eqprop.dynamics.schedules import Phase
-from neuro_eqprop.simulators.recordings import ActivityKind, Origin, Plan, Record, Recording
+from neuro_eqprop.simulators.recordings import Origin, Plan, Record, Recording
+from neuro_eqprop.spiking.activity import ActivityKind
 n = 100000
 plan = Plan(Origin("child", "", {}, 0, "", ""), (Phase("free", 0.0, 16, 12),),
             {"p": ActivityKind.SPIKES}, {"p": 50}, (),

@@ -19,7 +19,8 @@ import pytest
 import neuro_eqprop
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Phase
-from neuro_eqprop.simulators.recordings import ActivityKind, Origin, Plan, Record, Recording
+from neuro_eqprop.simulators.recordings import Origin, Plan, Record, Recording
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.file import Writer, write
 from neuro_eqprop.traces.lazy import read
 from neuro_eqprop.traces.schema import TraceError

@@ -217,7 +217,7 @@ def test_a_child_that_reads_first_ends_with_its_parent(tmp_path: Path) -> None:
 import os, sys, time
 from pathlib import Path
 from neuro_eqprop.files.probe import PROBER
-print(PROBER.running().pid, flush=True)
+print(PROBER.running().process.pid, flush=True)
 time.sleep(60)
 """
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

@@ -10,8 +10,9 @@ import pytest
 
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.dynamics.schedules import Phase, free_only
-from neuro_eqprop.simulators.recordings import ActivityKind, MemorySink, Plan, Record
+from neuro_eqprop.simulators.recordings import MemorySink, Plan, Record
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, Weights
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.compare import hebbian_update
 from neuro_eqprop.traces.synapse_history import (
     SynapseRecorder,

@@ -11,7 +11,6 @@ from neuro_eqprop.html_report.contents import RunContents, TraceView, is_graded
 from neuro_eqprop.html_report.encoding import encode, encode_steps
 from neuro_eqprop.html_report.html import chart, missing
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
-from neuro_eqprop.simulators.recordings import ActivityKind
 from neuro_eqprop.traces.compare import has_nudged_phases
 from neuro_eqprop.traces.trace import Trace
 
@@ -164,7 +163,7 @@ def lines(trace: Trace, layer: str, chosen: Ints, limits: Limits) -> Json:
     size = course.shape[2]
     chosen = chosen[chosen < size]
     held = chosen
-    if trace.kinds[layer] is ActivityKind.SPIKES:
+    if trace.kinds[layer].binary:
         course = smooth(course, widths(trace))
     else:
         held = np.union1d(chosen, units(trace, layer, limits.rows))

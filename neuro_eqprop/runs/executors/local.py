@@ -6,17 +6,19 @@ A task that fails, crashes or exceeds the deadline gives a result with an error.
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from threading import Event, Thread, Timer, current_thread, main_thread
+from threading import Event, Thread, current_thread, main_thread
 from types import FrameType
 
+from neuro_eqprop.files.child import Child, ChildEndedError
 from neuro_eqprop.files.deadlines import DeadlineError
 from neuro_eqprop.runs.executors.task import Task, TaskResult, deadline_result, run_task
-from neuro_eqprop.runs.executors.worker import READY, command, pack, unpack
+
+RUN = "neuro_eqprop.runs.executors.task:run_described"
+"""What a worker process calls for a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +100,12 @@ def drive(
     over: Event,
 ) -> None:
     """Run waiting tasks in one worker process, and replace it if it crashes."""
-    worker: Worker | None = None
+    worker: Child | None = None
     try:
         while not over.is_set():
             task = waiting.get_nowait()
-            if worker is not None and not worker.alive:
-                worker.stop()
-                worker = None
-            worker = worker or Worker.start()
-            results.put(worker.work(task, deadline, over))
+            worker = worker if worker is not None and worker.alive else start_worker()
+            results.put(run_in(worker, task, deadline, over))
     except Empty:
         pass
     except BaseException as error:
@@ -116,74 +115,33 @@ def drive(
             worker.stop()
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A worker process."""
+def start_worker() -> Child:
+    """A worker process that is ready."""
+    worker = Child()
+    try:
+        worker.call("neuro_eqprop.files.child:started")
+    except ChildEndedError as error:
+        raise RuntimeError(
+            "a worker process could not be started; see its messages on standard error"
+        ) from error
+    return worker
 
-    process: subprocess.Popen[bytes]
 
-    @classmethod
-    def start(cls) -> Worker:
-        """Start a process in its own session, so that the parent handles keyboard interrupts."""
-        piped = subprocess.PIPE
-        made = cls(subprocess.Popen(command(), stdin=piped, stdout=piped, start_new_session=True))
-        if made.process.stdout is None or made.process.stdout.readline() != READY:
-            made.stop()
-            raise RuntimeError(
-                "a worker process could not be started; see its messages on standard error"
-            )
-        return made
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process runs."""
-        return self.process.poll() is None
-
-    def work(self, task: Task, deadline: float, over: Event) -> TaskResult:
-        """Run a task in the process."""
-        timer, ended = Timer(deadline, self.process.kill), Event()
-        Thread(target=self.kill_when_over, args=(over, ended), daemon=True).start()
-        timer.start()
-        line = b""
-        try:
-            if self.process.stdin is not None and self.process.stdout is not None:
-                self.process.stdin.write(pack(task))
-                self.process.stdin.flush()
-                line = self.process.stdout.readline()
-        except BrokenPipeError:
-            pass
-        finally:
-            expired = not timer.is_alive()
-            timer.cancel()
-            ended.set()
-        if line.endswith(b"\n"):
-            return unpack(line, task)
-        code = self.process.wait()
-        if expired:
-            return deadline_result(task, deadline)
-        return TaskResult(task, {}, f"the worker process crashed (exit code {code})")
-
-    def kill_when_over(self, over: Event, ended: Event) -> None:
-        """Kill the process if `over` is set before the task has ended."""
-        while not ended.wait(0.1):
-            if over.is_set():
-                self.process.kill()
-                return
-
-    def stop(self) -> None:
-        """Kill the process and release its resources."""
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            with suppress(BrokenPipeError):
-                if pipe is not None:
-                    pipe.close()
+def run_in(worker: Child, task: Task, deadline: float, over: Event | None = None) -> TaskResult:
+    """Run a task in a worker process; it ends if `over` is set."""
+    try:
+        outcome = worker.call(RUN, task.to_json(), deadline=deadline, over=over)
+    except TimeoutError:
+        return deadline_result(task, deadline)
+    except ChildEndedError as ended:
+        return TaskResult(task, {}, f"the worker process crashed (exit code {ended.code})")
+    return TaskResult(task, **outcome)
 
 
 def run_in_new_worker(task: Task, deadline: float) -> TaskResult:
     """Run a task in a new worker process."""
-    worker = Worker.start()
+    worker = start_worker()
     try:
-        return worker.work(task, deadline, Event())
+        return run_in(worker, task, deadline)
     finally:
         worker.stop()

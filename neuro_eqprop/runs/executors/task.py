@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib import import_module
 from typing import Any, Protocol, TypeAlias
+
+from neuro_eqprop.files.child import find_function
 
 Json: TypeAlias = dict[str, Any]
 PACKAGES = ("neuro_eqprop.", "sims.")
@@ -84,15 +85,6 @@ def outcome_line(values: Json, error: str | None, seconds: float, **identity: Js
     return canonical({**identity, "values": values, "error": error, "seconds": seconds}) + b"\n"
 
 
-def find(function: str) -> Callable[..., Json]:
-    """The function with the name "module:name"."""
-    module, _, name = function.partition(":")
-    if not module.startswith(PACKAGES):
-        raise ValueError(f"{function!r} is not a function of neuro_eqprop or sims")
-    found: Callable[..., Json] = getattr(import_module(module), name)
-    return found
-
-
 def run_task(task: Task) -> TaskResult:
     """Run a task on one thread, so that its result does not depend on other tasks.
 
@@ -102,13 +94,21 @@ def run_task(task: Task) -> TaskResult:
 
     began, values, error = time.process_time(), Json(), None
     try:
-        function = find(task.function)
+        if not task.function.startswith(PACKAGES):
+            raise ValueError(f"{task.function!r} is not a function of neuro_eqprop or sims")
+        function = find_function(task.function)
         with threadpool_limits(limits=1), one_thread():
             values = function(**task.arguments)
             canonical(values)
     except Exception as fault:  # a failing task must not stop the others
         values, error = {}, f"{type(fault).__name__}: {fault}"
     return TaskResult(task, values, error, time.process_time() - began)
+
+
+def run_described(described: Json) -> Json:
+    """Run a task given as a JSON object; its values, error and CPU time."""
+    done = run_task(Task(**described))
+    return {"values": done.values, "error": done.error, "seconds": done.seconds}
 
 
 @contextmanager

@@ -31,7 +31,8 @@ from neuro_eqprop.runs.synapse_trace import (
     RecordedSamples,
     record_of,
 )
-from neuro_eqprop.simulators.recordings import ActivityKind, Plan, Recording
+from neuro_eqprop.simulators.recordings import Plan, Recording
+from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.plasticity import TrainingSamples
 from neuro_eqprop.traces.file import Writer
 from neuro_eqprop.traces.synapse_history import SynapseRecorder

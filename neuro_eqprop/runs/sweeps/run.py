@@ -1,11 +1,10 @@
-"""`sweep`: run the missing cells of a sweep and write its table and page."""
+"""Run the missing cells of a sweep and write its table."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from neuro_eqprop.chips.profiles.load import load_profile
 from neuro_eqprop.common.arrays import UnknownNameError
@@ -13,9 +12,7 @@ from neuro_eqprop.data.registry import DATASETS
 from neuro_eqprop.files.lock import FileLock
 from neuro_eqprop.files.read import read_bytes, read_json
 from neuro_eqprop.files.write import remove, write_bytes, write_text
-from neuro_eqprop.html_report.sweep_page import page
-from neuro_eqprop.runs.executors import Executor, Task, TaskResult, make_executor
-from neuro_eqprop.runs.executors.dask import Tls
+from neuro_eqprop.runs.executors import Executor, Task, TaskResult
 from neuro_eqprop.runs.executors.task import canonical, outcome_line
 from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING
 from neuro_eqprop.runs.sweeps.result import SweepResult
@@ -27,7 +24,6 @@ from neuro_eqprop.runs.sweeps.spec import (
     Sweep,
     SweepError,
     Values,
-    read_sweep,
 )
 from neuro_eqprop.runs.sweeps.table import write_table
 from neuro_eqprop.simulators.registry import BACKENDS
@@ -51,82 +47,22 @@ def no_progress(done: int, total: int, error: str) -> None:
     """No-op progress callback."""
 
 
-def sweep(  # noqa: PLR0913
-    spec: str | Path | Mapping[str, Any] | Sweep,
-    out: str | Path,
+def run_sweep(
+    described: Sweep,
+    folder: Path,
+    executor: Executor,
     *,
-    executor: str | Executor = "local",
-    workers: int = 1,
-    scheduler: str | None = None,
-    tls: Tls | None = None,
-    slurm: Mapping[str, str] | None = None,
     deadline: float = DEADLINE,
     force: bool = False,
     progress: Progress = no_progress,
 ) -> SweepResult:
-    """Train and evaluate many combinations of settings.
-
-    A combination is a cell: a training, and with spiking settings its evaluation as spikes and,
-    with a profile, its energy. Cells with equal training settings share one training. Results are
-    stored as they arrive; a call with the same sweep and folder runs only missing and failed cells.
-    The table does not depend on the executor or the number of workers.
-
-    Parameters
-    ----------
-    spec : str, Path, mapping or Sweep
-        A TOML file, or its tables: `axes` (what varies), `settings` (of every training), `spiking`
-        (of the evaluation) and `search` (`method`: grid, random or optuna; `trials`; `maximise`).
-    out : str or Path
-        The folder of the results.
-    executor : {"local", "dask", "slurm"} or Executor
-        Where the cells run.
-    workers : int
-        Processes ("local") or jobs at the same time ("slurm").
-    scheduler : str, optional
-        Address of the Dask scheduler.
-    tls : Tls, optional
-        Certificates for Dask.
-    slurm : mapping, optional
-        Options of `sbatch` by long name, such as `{"partition": "short"}`.
-    deadline : float
-        Time limit in seconds of a training with its evaluations.
-    force : bool
-        Whether to discard the results of another sweep in the folder.
-    progress : callable, optional
-        Called as `progress(done, total, error)` when cells are done.
-
-    Returns
-    -------
-    SweepResult
-        The rows of the table, its files, and the best row.
-
-    Examples
-    --------
-    >>> import neuro_eqprop as ne
-    >>> spec = {
-    ...     "axes": {"learning_rate": [0.003, 0.01], "code": ["rate", "graded"]},
-    ...     "settings": {"hidden": [16], "epochs": 1},
-    ...     "spiking": {"samples": 20},
-    ... }
-    >>> found = ne.sweep(spec, "runs/codes", workers=1)
-    >>> [row["code"] for row in found.rows]
-    ['rate', 'graded', 'rate', 'graded']
-    """
-    described, folder = read_sweep(spec), Path(out)
+    """Run the missing cells of a sweep in a folder, see `neuro_eqprop.sweep`."""
     check_axes(described)
-    runner = make_executor(
-        executor,
-        workers=workers,
-        scheduler=scheduler,
-        tls=tls,
-        folder=folder / "slurm-jobs",
-        options=slurm,
-    )
     check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / LOCK):
         claim(folder, described, force=force)
-        return run_all(described, folder, runner, deadline, progress)
+        return run_all(described, folder, executor, deadline, progress)
 
 
 def run_all(
@@ -312,11 +248,10 @@ def load(folder: Path, task: Task) -> TaskResult | None:
 
 
 def finish(described: Sweep, rows: Sequence[Values], folder: Path) -> SweepResult:
-    """Write the table, the page and the study of the best cell."""
+    """Write the table and the study of the best cell."""
     numbered = tuple({"cell": place, **row} for place, row in enumerate(rows))
     files = tuple(write_table(numbered, folder))
     result = SweepResult(described, numbered, folder, files, folder / PAGE)
-    write_text(result.page, page(result))
     if result.has(result.objective):
         axes = {key: result.best()[key] for key in described.axes}
         write_text(folder / BEST, config.write(described.study(axes)))

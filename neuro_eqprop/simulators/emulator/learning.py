@@ -20,9 +20,10 @@ from neuro_eqprop.simulators.learning import (
     engine_draws,
     no_progress,
 )
+from neuro_eqprop.spiking.arithmetic import ONE, Numbers, to_12_bits
 from neuro_eqprop.spiking.counter_rng import mix
-from neuro_eqprop.spiking.fixed_point import ONE, GradedIntegers, nearest, to_12_bits
 from neuro_eqprop.spiking.ir import Gain, Graded, Population
+from neuro_eqprop.spiking.neurons import neurons_of
 from neuro_eqprop.spiking.plasticity import (
     LoihiEngine,
     PlasticNetwork,
@@ -85,7 +86,7 @@ class CompiledLearning:
         ends = np.cumsum([0, *(p.size for p in self.network.populations)]).tolist()
         names = [p.name for p in self.network.populations]
         self.units = {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
-        self.numbers = packed.integer_populations(self.network)
+        self.neurons = {p.name: neurons_of(self.network, p) for p in self.network.populations}
         self.etas = plastic.etas(training.rates)
         self.net, self.memory = self.pack_network(ends[-1])
         self.rule, self.results = self.pack_rule(), self.pack_results(synapses, ends[-1])
@@ -118,9 +119,7 @@ class CompiledLearning:
             [self.units[p.name].start, self.units[p.name].stop, *self.kind(p)]
             for p in network.populations
         ]
-        constants = [
-            packed.constants(self.numbers.get(p.name, p.neuron)) for p in network.populations
-        ]
+        constants = [packed.constants(self.neurons[p.name]) for p in network.populations]
         net = kernels.PlasticTables(
             populations=np.array(rows, dtype=np.int64),
             constants=np.array(constants),
@@ -168,7 +167,8 @@ class CompiledLearning:
         if isinstance(numbers, LoihiEngine):
             mode, tag_factor = kernels.ENGINE, 2.0 ** (7 + numbers.exponent)
         betas = [
-            to_12_bits(phase.beta) / ONE if self.numbers else phase.beta for phase in rule.schedule
+            phase.beta if numbers is None else to_12_bits(phase.beta) / ONE
+            for phase in rule.schedule
         ]
         return kernels.RuleTables(
             mode=mode,
@@ -213,11 +213,9 @@ class CompiledLearning:
             activity=np.zeros((recorded, self.plastic.rule.steps - 1, 3, units)),
         )
 
-    def to_units(self, name: str, values: Array | None) -> Array | float:
+    def to_units(self, name: str, values: Array | None) -> Numbers | float:
         """External input in the number format of a population; zero for None."""
-        if values is None or name not in self.numbers:
-            return 0.0 if values is None else values
-        return nearest(values, self.numbers[name].unit).astype(np.float64)
+        return 0.0 if values is None else self.neurons[name].arithmetic.rounded(values)
 
     def learn(self, start: int, stop: int) -> None:
         """Learn from the samples from `start` up to `stop`."""
@@ -225,7 +223,7 @@ class CompiledLearning:
         given, pull = np.zeros((2, stop - start, len(self.memory.traces)))
         for population in self.network.populations:
             name, here = population.name, self.units[population.name]
-            bias = self.numbers[name].bias if self.numbers else population.bias
+            bias = self.neurons[name].bias
             given[:, here] = bias + self.to_units(name, stimulus.current.get(name))
             pull[:, here] = self.to_units(name, stimulus.pull.get(name))
         first, draws = self.training.first + start, np.zeros((3, 1))
@@ -257,7 +255,7 @@ class CompiledLearning:
         log.clipped, log.overflows = clipped, overflows
         for name, sent in log.events.sent.items():
             sent[:] = self.results.sent[:, self.units[name]]
-        shown = self.numbers[self.network.output].shown if self.numbers else 1.0
+        shown = self.neurons[self.network.output].shown
         log.drives[:] = log.drives * shown / self.plastic.rule.schedule[0].window
         for name, variable in log.activity:
             log.activity[name, variable][:] = self.recorded(name, variable)
@@ -279,9 +277,5 @@ class CompiledLearning:
         """A recorded variable of a population (samples, steps, units), in floating point."""
         row = {"spikes": 0, "drive": 1}.get(variable, 2)
         values = self.results.activity[:, :, row, self.units[name]]
-        if name not in self.numbers:
-            return values
-        numbers = self.numbers[name]
-        if variable != "spikes":
-            return values * numbers.shown
-        return values * (numbers.theta if isinstance(numbers, GradedIntegers) else 1.0)
+        neurons = self.neurons[name]
+        return neurons.payload(values) if variable == "spikes" else values * neurons.shown

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.networks.activations import Activation, ActivationKind
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.simulators.emulator.kernels import (
     CONVOLUTION,
     DENSE_COLUMNS,
@@ -31,26 +31,12 @@ from neuro_eqprop.simulators.emulator.kernels import (
     FlatNetwork,
     Rows,
 )
+from neuro_eqprop.spiking.arithmetic import ONE, to_12_bits
 from neuro_eqprop.spiking.counter_rng import mix
-from neuro_eqprop.spiking.fixed_point import (
-    ONE,
-    GradedIntegers,
-    SpikingIntegers,
-    integer_synapses,
-    integers,
-    nearest,
-    to_12_bits,
-)
-from neuro_eqprop.spiking.ir import (
-    Gain,
-    Graded,
-    Neuron,
-    Population,
-    RateTracking,
-    Reset,
-    SpikingNetwork,
-    follow_of,
-)
+from neuro_eqprop.spiking.fixed_point import integer_synapses
+from neuro_eqprop.spiking.ir import Gain, Neuron, RateTracking, SpikingNetwork
+from neuro_eqprop.spiking.kinds import GradedNeurons, SpikingNeurons
+from neuro_eqprop.spiking.neurons import Neurons, Numbers, neurons_of
 from neuro_eqprop.spiking.synapses import (
     ConvolutionSynapses,
     DenseSynapses,
@@ -60,7 +46,7 @@ from neuro_eqprop.spiking.synapses import (
 
 Number = TypeVar("Number", np.float64, np.int64)
 
-NO_RATE = (-inf, inf, 0.0)
+NO_RATE, CURVED = (-inf, inf, 0.0), (-inf, inf, 1.0)
 DENSE = 0.2
 """Fraction of nonzero weights above which dense columns are faster than sparse ones."""
 COMPILED = 2**18
@@ -77,8 +63,8 @@ class Tables:
     """
 
     network: SpikingNetwork
-    numbers: dict[str, SpikingIntegers | GradedIntegers]
-    """The populations of a fixed-point network in integers; empty in floating point."""
+    numbers: dict[str, Neurons]
+    """The populations, with their values in floats or integers."""
     copies: tuple[Array, ...]
     """Copies of the biases and dense weights that the tables were built from."""
     place: dict[str, tuple[int, int]]
@@ -117,35 +103,23 @@ class Tables:
 
     def to_float(self, values: Array, variable: str) -> dict[str, Array]:
         """Values of a variable by population, in floating point."""
-        found = self.split(values)
-        if self.numbers:
-            found = {name: array * self.size(name, variable) for name, array in found.items()}
-        return found
+        parts = self.split(values)
+        return {name: array * self.size(name, variable) for name, array in parts.items()}
 
     def size(self, name: str, variable: str) -> float:
         """The scale of a population's variable: its value is scale times the number stored."""
-        if name not in self.numbers:
-            return 1.0
-        numbers = self.numbers[name]
-        if variable not in ("spikes", "sent"):
-            return numbers.shown
-        if isinstance(numbers, SpikingIntegers):
-            return 1.0
-        return numbers.unit * (1 << numbers.shift if variable == "spikes" else 1)
+        neurons = self.numbers[name]
+        if variable == "spikes":
+            return float(neurons.payload(np.ones(1))[0])
+        return neurons.firing_unit if variable == "sent" else neurons.shown
 
-    def bias(self, population: Population) -> Array | Ints:
-        """The biases of a population."""
-        return self.numbers[population.name].bias if self.numbers else population.bias
-
-    def to_units(self, name: str, values: Array | None) -> Array | Ints | float:
+    def to_units(self, name: str, values: Array | None) -> Numbers | float:
         """A current or pull in the number format of a population."""
-        if values is None:
-            return 0.0
-        return nearest(values, self.numbers[name].unit) if self.numbers else values
+        return 0.0 if values is None else self.numbers[name].arithmetic.rounded(values)
 
     def beta(self, beta: float) -> float:
         """The beta of a phase; in integers rounded to 12 bits."""
-        return to_12_bits(beta) / ONE if self.numbers else beta
+        return beta if self.network.fixed is None else to_12_bits(beta) / ONE
 
     def courses(self, steps: int) -> Array | None:
         """Previous lambda, lambda and eps (blocks, steps, 3); None if no block follows a rate."""
@@ -172,9 +146,8 @@ class Tables:
         """Index and parameters of the blocks that follow a rate; each is one population."""
         at = {int(start): b for b, start in enumerate(self.blocks[:, START])}
         for population in self.network.populations:
-            follow = follow_of(population.neuron)
-            if follow is not None:
-                yield at[self.place[population.name][0]], follow
+            if population.neuron.follow is not None:
+                yield at[self.place[population.name][0]], population.neuron.follow
 
     def built_from(self, network: SpikingNetwork) -> bool:
         """Whether the tables still match the arrays of the network, which may have changed."""
@@ -199,37 +172,30 @@ def exact_inverse(value: float) -> float:
 
 def limits(rate: Activation) -> tuple[float, float, float]:
     """LOW, HIGH and IS_TANH of an activation; tanh has no limits."""
-    return (-inf, inf, 1.0) if rate.curve is ActivationKind.TANH else (rate.low, rate.high, 0.0)
+    return (rate.low, rate.high, 0.0) if rate.piecewise_linear else CURVED
 
 
-def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float, ...]:
-    """The row of `Tables.constants` of a neuron."""
-    if isinstance(neuron, SpikingIntegers):
-        kept = (neuron.keep_current / ONE, neuron.keep_voltage / ONE, float(neuron.threshold))
-        ends = (float(neuron.subtract), float(neuron.floor), float(neuron.ceiling))
-        return (*NO_RATE, *kept, *ends)
-    if isinstance(neuron, GradedIntegers):
-        theta, is_tanh = (
-            float(1 << neuron.shift),
-            float(neuron.activation.curve is ActivationKind.TANH),
-        )
-        range_ = (float(neuron.low), float(neuron.high), is_tanh)
-        return (*range_, theta, 1 / theta, neuron.damping / ONE, neuron.unit, 0.0, 0.0)
-    if isinstance(neuron, Graded):
-        followed = (neuron.theta, exact_inverse(neuron.theta), neuron.damping)
-        return (*limits(neuron.activation), *followed, 1.0, 0.0, 0.0)
-    range_ = limits(neuron.follow.activation) if neuron.follow else NO_RATE
-    kept = (1 - neuron.current_decay, 1 - neuron.voltage_decay, neuron.threshold)
-    subtract = float(neuron.reset is Reset.SUBTRACT)
-    return (*range_, *kept, subtract, neuron.floor, neuron.ceiling)
+def constants(neurons: Neurons) -> tuple[float, ...]:
+    """The row of `Tables.constants` of a population."""
+    part = ONE if neurons.arithmetic.fixed else 1
+    if isinstance(neurons, GradedNeurons):
+        theta, rate = float(neurons.theta), neurons.neuron.activation
+        range_ = (float(neurons.low), float(neurons.high), 0.0)
+        followed = (theta, exact_inverse(theta), neurons.damping / part, neurons.arithmetic.unit)
+        return (*(range_ if rate.piecewise_linear else CURVED), *followed, 0.0, 0.0)
+    assert isinstance(neurons, SpikingNeurons)
+    follow = neurons.neuron.follow
+    range_ = NO_RATE if follow is None else limits(follow.activation)
+    kept = (neurons.keep_current / part, neurons.keep_voltage / part, float(neurons.threshold))
+    ends = (float(neurons.subtract), float(neurons.floor), float(neurons.ceiling))
+    return (*range_, *kept, *ends)
 
 
 def follows(neuron: Neuron) -> int:
     """How a neuron encodes the rate that it follows; zero if it follows none."""
-    follow = follow_of(neuron)
-    if follow is None:
+    if neuron.follow is None:
         return 0
-    return PREDICTIVE if follow.seed is None else RANDOM
+    return PREDICTIVE if neuron.follow.seed is None else RANDOM
 
 
 def tabulate(network: SpikingNetwork) -> Tables:
@@ -239,15 +205,16 @@ def tabulate(network: SpikingNetwork) -> Tables:
     populations: list[list[int]] = []
     blocks: list[list[int]] = []
     rows: list[tuple[float, ...]] = []
-    stop, numbers = 0, integer_populations(network)
+    stop, numbers = 0, {p.name: neurons_of(network, p) for p in network.populations}
     for population in network.populations:
         start, stop = stop, stop + population.size
         place[population.name] = (start, stop)
-        graded = int(isinstance(population.neuron, Graded))
+        graded = int(population.neuron.graded)
         gated = int(bool(network.into(population.name, Gain.BETA)))
         populations.append([start, stop, graded, gated, follows(population.neuron)])
-        row = constants(numbers.get(population.name, population.neuron))
-        if not numbers and rows and rows[-1] == row and can_join(blocks[-1], populations[-1]):
+        row = constants(numbers[population.name])
+        alike = network.fixed is None and rows and rows[-1] == row
+        if alike and can_join(blocks[-1], populations[-1]):
             blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
         else:
             blocks.append(populations[-1].copy())
@@ -272,13 +239,6 @@ def can_join(block: list[int], population: list[int]) -> bool:
 def table(rows: list[list[int]], width: int = 5) -> Ints:
     """Rows of integers as an array, which may be empty."""
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)
-
-
-def integer_populations(network: SpikingNetwork) -> dict[str, SpikingIntegers | GradedIntegers]:
-    """The populations of a fixed-point network in integers; empty in floating point."""
-    if network.fixed is None:
-        return {}
-    return {p.name: integers(network, p) for p in network.populations}
 
 
 class Packed:

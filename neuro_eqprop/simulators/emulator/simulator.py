@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.simulators.base import (
     Overflow,
     Result,
     Support,
-    kinds,
+    check_record,
 )
 from neuro_eqprop.simulators.emulator import BACKEND, numba_error
 from neuro_eqprop.simulators.emulator.memory import check_memory
-from neuro_eqprop.simulators.recordings import VARIABLES, Record, Recording, Sink
+from neuro_eqprop.simulators.recordings import Record, Recording, Sink
 from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 
@@ -63,17 +63,12 @@ def plan_log(network: SpikingNetwork, record: Record) -> Log:
     """The columns of a record; raises UnknownNameError for variables that do not exist."""
     if not (record.spikes or record.signals):
         return NO_LOG
-    known = kinds(network)
+    check_record(network, record)
     wanted = {*((name, "spikes") for name in record.spikes), *record.signals}
-    for name, variable in wanted:
-        if name not in known:
-            raise UnknownNameError("population to record", name, known)
-        if variable not in VARIABLES[known[name]]:
-            raise UnknownNameError(f"variable of {name!r}", variable, VARIABLES[known[name]])
     places: dict[tuple[str, str], tuple[int, int]] = {}
-    columns, width = -np.ones((len(known), 3), dtype=np.int64), 0
+    columns, width = -np.ones((len(network.populations), 3), dtype=np.int64), 0
     for row, population in enumerate(network.populations):
-        for column, variable in enumerate(VARIABLES[known[population.name]]):
+        for column, variable in enumerate(population.neuron.activity.variables):
             if (population.name, variable) in wanted:
                 columns[row, column] = width
                 places[population.name, variable] = (width, width + population.size)
@@ -125,7 +120,7 @@ class Emulator:
         limit = deadlines.current()  # threads of a pool do not see it
         shape = (stimulus.samples, len(schedule), tables.units)
         messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
-        overflows = np.zeros((len(tables.blocks), 2), dtype=np.int64) if tables.numbers else None
+        overflows = np.zeros((len(tables.blocks), 2), dtype=np.int64) if network.fixed else None
         steps = sum(phase.steps for phase in schedule)
         at_once = max(1, min(WORK // (steps * tables.units + 1), ROOM // (steps * log.width + 1)))
         at_once = min(at_once, -(-stimulus.samples // self.threads) or 1)
@@ -194,7 +189,8 @@ def run_samples(
     pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
     for population in tables.network.populations:
         name, (a, z) = population.name, tables.place[population.name]
-        given[:, a:z] = tables.bias(population) + tables.to_units(name, stimulus.current.get(name))
+        current = tables.to_units(name, stimulus.current.get(name))
+        given[:, a:z] = tables.numbers[name].bias + current
         if name in stimulus.pull:
             pull[:, a:z] = tables.to_units(name, stimulus.pull[name])
     phases = [(phase.steps, phase.window) for phase in schedule]

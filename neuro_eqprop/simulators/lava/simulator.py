@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory, gettempdir
 import numpy as np
 
 import neuro_eqprop
-from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files import subprocess
 from neuro_eqprop.files.isolated import DIE_WITH_PARENT
@@ -25,7 +24,7 @@ from neuro_eqprop.simulators.base import (
     Overflow,
     Result,
     Support,
-    kinds,
+    check_record,
     nothing,
 )
 from neuro_eqprop.simulators.lava import BACKEND
@@ -33,7 +32,7 @@ from neuro_eqprop.simulators.lava.cores import one_core
 from neuro_eqprop.simulators.lava.job import Job, Part, save
 from neuro_eqprop.simulators.lava.recording import layouts, signal
 from neuro_eqprop.simulators.lava.worker import DONE
-from neuro_eqprop.simulators.recordings import VARIABLES, Record, Recording, Sink
+from neuro_eqprop.simulators.recordings import Record, Recording, Sink
 from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 
@@ -113,14 +112,7 @@ def check(job: Job) -> None:
     """Raise an error for an empty schedule or an unknown population or variable to record."""
     if not job.schedule:
         raise BackendError("lava: the schedule is empty; give it at least one phase")
-    known = kinds(job.network)
-    for name in (*job.record.spikes, *(population for population, _ in job.record.signals)):
-        if name not in known:
-            raise UnknownNameError("population to record", name, known)
-    for name, variable in job.record.signals:
-        values = VARIABLES[known[name]][1:]
-        if variable not in values:
-            raise UnknownNameError(f"variable of {name!r}", variable, values)
+    check_record(job.network, job.record)
 
 
 @contextmanager

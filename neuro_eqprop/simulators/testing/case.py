@@ -13,7 +13,6 @@ from neuro_eqprop.simulators.base import Backend, Feature, Result, needed_featur
 from neuro_eqprop.simulators.recordings import MemorySink, Record, Recording
 from neuro_eqprop.spiking.ir import (
     Gain,
-    Graded,
     Neuron,
     Population,
     Projection,
@@ -44,9 +43,7 @@ class Case:
 
 def record_everything(network: SpikingNetwork) -> Record:
     """The record of all spikes and signals of a network."""
-    held = {
-        p.name: "state" if isinstance(p.neuron, Graded) else "voltage" for p in network.populations
-    }
+    held = {p.name: p.neuron.variable for p in network.populations}
     return Record(frozenset(held), frozenset({*held.items(), *((name, "drive") for name in held)}))
 
 

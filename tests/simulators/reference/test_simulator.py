@@ -10,8 +10,9 @@ import pytest
 from neuro_eqprop.dynamics.schedules import Phase, Schedule
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH
 from neuro_eqprop.simulators.base import Result
-from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Recording
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Recording
 from neuro_eqprop.simulators.reference.simulator import Reference
+from neuro_eqprop.simulators.testing.case import record_everything
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -48,11 +49,8 @@ def run(
     network: SpikingNetwork, schedule: Schedule, stimulus: Stimulus | None = None
 ) -> tuple[Result, list[Recording]]:
     """Everything recorded."""
-    names = [p.name for p in network.populations]
-    pairs = frozenset((name, v) for name in names for v in ("voltage", "drive", "state"))
     sink = MemorySink()
-    given = stimulus or Stimulus(1, {}, {})
-    record = Record(frozenset(names), pairs)
+    given, record = stimulus or Stimulus(1, {}, {}), record_everything(network)
     return Reference().run(network, given, schedule, record=record, sink=sink), sink.recordings
 
 

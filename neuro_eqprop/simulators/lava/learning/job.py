@@ -32,7 +32,7 @@ from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava import job as lava_job
 from neuro_eqprop.simulators.lava.job import Job, Part, Tick
 from neuro_eqprop.simulators.recordings import NOTHING, Record
-from neuro_eqprop.spiking.fixed_point import to_12_bits
+from neuro_eqprop.spiking.arithmetic import to_12_bits
 from neuro_eqprop.spiking.ir import Graded, Projection
 from neuro_eqprop.spiking.plasticity import (
     COMMIT,

@@ -50,7 +50,7 @@ from neuro_eqprop.simulators.lava.native.network import (
 )
 from neuro_eqprop.simulators.lava.native.plan import Row, integers, port_name
 from neuro_eqprop.simulators.lava.worker import synapses
-from neuro_eqprop.spiking.fixed_point import nearest
+from neuro_eqprop.spiking.arithmetic import nearest
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
 from neuro_eqprop.spiking.plasticity import LearningRule, third_factors
 

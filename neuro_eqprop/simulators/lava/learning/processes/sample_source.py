@@ -24,7 +24,7 @@ from neuro_eqprop.simulators.lava.learning.job import (
     step_control,
 )
 from neuro_eqprop.simulators.lava.processes.population import Reporting
-from neuro_eqprop.spiking.fixed_point import nearest
+from neuro_eqprop.spiking.arithmetic import nearest
 from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import third_factors
 

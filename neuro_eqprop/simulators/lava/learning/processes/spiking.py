@@ -17,7 +17,7 @@ from neuro_eqprop.simulators.lava.learning.processes.population import (
     LearningModel,
     LearningProcess,
 )
-from neuro_eqprop.spiking.fixed_point import ONE
+from neuro_eqprop.spiking.arithmetic import ONE
 from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import LEAST
 
