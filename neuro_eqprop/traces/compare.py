@@ -227,8 +227,10 @@ class Comparison:
             for each in self.layers
             for d in (each.distance,)
         ]
-        updates = (("cosine of updates", self.connections),)
-        updates += (("cosine of learned changes", self.learned),)
+        updates = (
+            ("cosine of updates", self.connections),
+            ("cosine of learned changes", self.learned),
+        )
         made = [[[*header, "settled at (a)"], *layers]]
         made += [
             [

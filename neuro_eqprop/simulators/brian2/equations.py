@@ -11,7 +11,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.networks.activations import ActivationKind, tanh
 from neuro_eqprop.simulators.brian2.setup import Handle
-from neuro_eqprop.spiking.ir import Neuron, Reset, Spiking
+from neuro_eqprop.spiking.ir import Graded, Neuron, Reset, Spiking
 
 MODEL = """
 a_one : 1
@@ -79,6 +79,7 @@ def step(neuron: Neuron, longest: int, *, scheduled: bool = True) -> tuple[str, 
         measure = {"message": "fired", "held": "fired"}
         names = ["u", "v", "fired"]
     else:
+        assert isinstance(neuron, Graded)
         curved = neuron.activation.curve is ActivationKind.TANH
         activation = "exact_tanh(drive)" if curved else "clip(drive, lowest, highest)"
         past = ["q", *(f"q_{k}" for k in range(1, longest))]
@@ -102,6 +103,7 @@ def constants(brian2: ModuleType, neuron: Neuron) -> dict[str, Handle]:
             "lowest": neuron.floor,
             "highest": neuron.ceiling,
         }
+    assert isinstance(neuron, Graded)
     return {
         "exact_tanh": function(brian2, "exact_tanh", tanh),
         "round_even": function(brian2, "round_even", np.rint),

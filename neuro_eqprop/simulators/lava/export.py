@@ -24,7 +24,7 @@ from neuro_eqprop.simulators.lava.native.plan import (
     message_threshold,
 )
 from neuro_eqprop.simulators.lava.setup import prepare_import
-from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork
+from neuro_eqprop.spiking.ir import Gain, Graded, Population, Spiking, SpikingNetwork
 from neuro_eqprop.spiking.lowered import LoweredNetwork, lower_network
 from neuro_eqprop.spiking.make_plastic import (
     ALWAYS,
@@ -256,6 +256,7 @@ def neuron_limit(population: Population) -> str | None:
         return f"population {name!r} has activation tanh; SigmaDelta has relu" if tanh else None
     if neuron.follow is not None:
         return f"population {name!r} tracks a rate; use code 'rate' or 'graded'"
+    assert isinstance(neuron, Spiking)
     if (neuron.current_decay, neuron.voltage_decay, neuron.threshold) != (1.0, 0.0, 1.0):
         return f"population {name!r} leaks or has a threshold other than 1"
     return None

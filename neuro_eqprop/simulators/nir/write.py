@@ -76,6 +76,8 @@ def neuron_node(population: Population, dt: float) -> Any:  # noqa: ANN401
 
     if isinstance(neuron, Graded):
         return nir.LI(tau=full(dt / neuron.damping), r=full(1.0), v_leak=full(0.0))
+    if not isinstance(neuron, Spiking):
+        raise NirError(f"population {population.name!r} has neurons that NIR cannot express")
     leak = max(neuron.voltage_decay, LEAST_DECAY)
     fires = {"v_threshold": full(neuron.threshold), "v_reset": full(0.0)}
     if neuron.current_decay == 1.0 and neuron.voltage_decay == 0.0:

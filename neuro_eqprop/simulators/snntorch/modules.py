@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ from neuro_eqprop.networks.activations import Activation, ActivationKind, tanh
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
+    Neuron,
     Reset,
     Spiking,
     SpikingNetwork,
@@ -152,6 +153,7 @@ def torch_convolution(synapses: ConvolutionSynapses) -> Callable[[Tensor], Tenso
 
 Layer: TypeAlias = SpikingLayer | GradedLayer
 """Both have `drive`, `message` and `held`; the mean of `held` is the firing."""
+LAYERS: Mapping[type[Neuron], Callable[..., Layer]] = {Spiking: SpikingLayer, Graded: GradedLayer}
 
 
 class Net(nn.Module):
@@ -165,10 +167,7 @@ class Net(nn.Module):
         for population in network.populations:
             name, neuron = population.name, population.neuron
             shape = (stimulus.samples, population.size)
-            if isinstance(neuron, Graded):
-                self.populations[name] = GradedLayer(neuron, *shape)
-            else:
-                self.populations[name] = SpikingLayer(neuron, *shape)
+            self.populations[name] = LAYERS[type(neuron)](neuron, *shape)
             nothing = np.zeros(shape)
             current = population.bias + stimulus.current.get(name, nothing)
             self.given[name] = (tensor(current), tensor(stimulus.pull.get(name, nothing)))

@@ -241,6 +241,7 @@ class SpikingModule(nn.Module):
             rate = before.rate + cell.damping * (aim - before.rate)
             message = round_through(rate - before.sent, cell.theta)
             return drive, LayerState(memory, rate, before.sent + message, message)
+        assert isinstance(cell, Spiking)
         drive = arriving + outside
         voltage = before.memory + drive
         # snnTorch's surrogates fire strictly above zero; `ir` also fires at the threshold.

@@ -15,6 +15,7 @@ from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, Synapses, no_progress
 from neuro_eqprop.simulators.registry import learner_names, load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
+from neuro_eqprop.spiking.ir import Graded
 from neuro_eqprop.spiking.make_plastic import (
     PlasticityConfig,
     make_plastic,
@@ -97,7 +98,8 @@ def replay(  # noqa: C901, PLR0912, PLR0915 - one loop in plain sight
                         if p.name in training.stimulus.pull:
                             outside += phase.beta * training.stimulus.pull[p.name][sample, i]
                         if graded[p.name]:
-                            theta, damping = p.neuron.theta, p.neuron.damping  # type: ignore[union-attr]
+                            assert isinstance(p.neuron, Graded)
+                            theta, damping = p.neuron.theta, p.neuron.damping
                             c["g"] += a["one"]
                             c["gb"] += a["beta"]
                             d = c["g"] + phase.beta * c["gb"] + outside
