@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from neuro_eqprop.cli.command import UsageError
+from neuro_eqprop.simulators.brian2.options import biology
 
 if TYPE_CHECKING:
     from neuro_eqprop.simulators.base import Backend
@@ -64,7 +65,6 @@ def backend_of(args: Namespace) -> str | Backend:
         raise UsageError(f"{flags}: options of --on {NAME}, not of --on {args.on}")
     if not options:
         return str(args.on)
-    from neuro_eqprop.simulators.brian2.options import biology
 
     try:
         return biology(**options)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import FAILURE, Command, Json, plain_table
+from neuro_eqprop.runs.check_run import DAMAGED
 
 
 def options(parser: ArgumentParser) -> None:
@@ -19,9 +21,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Verify the folder."""
-    from neuro_eqprop.runs.check_run import DAMAGED, check_run
-
-    outcome = check_run(args.run, repair=not args.no_repair).to_json()
+    outcome = ne.check_run(args.run, repair=not args.no_repair).to_json()
     damaged = [each["file"] for each in outcome["files"] if each["state"] == DAMAGED]
     if damaged:
         outcome[FAILURE] = (

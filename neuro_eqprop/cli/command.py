@@ -1,4 +1,4 @@
-"""`Command`, and helpers for its options and its output."""
+"""`Command`, and parsers of values and helpers for its output."""
 
 from __future__ import annotations
 
@@ -110,20 +110,6 @@ def in_flags(sentence: str, options: Callable[[ArgumentParser], None]) -> str:
 
     argument = r"\b(?P<argument>\w+)=(?:True\b|'(?P<value>[^']+)'|(?P<number>\d+)\b(?!\.\d))"
     return re.sub(rf"`(?P<name>\w+)`|{argument}", flag, sentence)
-
-
-def size_option(parser: ArgumentParser) -> None:
-    """Add `--yes`, which allows requests that are estimated to take longer than a week."""
-    meaning = "run it even if it is estimated to take longer than a week"
-    parser.add_argument("--yes", action="store_true", help=meaning)
-
-
-def deadline_option(parser: ArgumentParser) -> None:
-    """Add `--deadline`, the time limit of the simulations of a command."""
-    from neuro_eqprop.runs.request_size import DEADLINE_HELP
-
-    parser.add_argument("--deadline", type=positive_float, metavar="S", help=DEADLINE_HELP)
-    parser.set_defaults(simulates=True)
 
 
 def positive_int(text: str) -> int:

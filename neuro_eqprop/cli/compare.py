@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import Command, Json
+from neuro_eqprop.traces.compare import SETTLED
 
 if TYPE_CHECKING:
     from neuro_eqprop.traces.compare import Cells, Comparison
@@ -39,15 +41,11 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Compared:
     """Compare the traces."""
-    from neuro_eqprop.traces.compare import compare
-
-    return Compared(compare(args.a, args.b), args.by_sample)
+    return Compared(ne.compare(args.a, args.b), args.by_sample)
 
 
 def show(outcome: Compared, console: Console) -> None:
     """Print the tables of layers, connections, synapses and spike statistics, and the notes."""
-    from neuro_eqprop.traces.compare import SETTLED
-
     comparison = outcome.comparison
     console.print(
         f"{comparison.samples} samples: {comparison.b} against {comparison.a}", markup=False

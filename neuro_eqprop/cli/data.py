@@ -8,13 +8,15 @@ from pathlib import Path
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import Command, Json, common, offer, print_facts
+from neuro_eqprop.cli.progress import stages
+from neuro_eqprop.data.registry import DATASETS
+from neuro_eqprop.files.codec import to_json
 
 
 def options(parser: ArgumentParser) -> None:
     """Add the verbs `list`, `get` and `check`."""
-    from neuro_eqprop.data.registry import DATASETS
-
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     every = verbs.add_parser("list", help="every data set, its content and its folder")
     get = verbs.add_parser("get", help="download the files of a data set")
@@ -37,17 +39,13 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """List, download or check."""
-    from neuro_eqprop.cli.progress import stages
-    from neuro_eqprop.data.manage import check_data, download_data, list_data
-    from neuro_eqprop.files.codec import to_json
-
     if args.verb == "list":
-        return {"datasets": to_json(list_data())}
+        return {"datasets": to_json(ne.list_data())}
     if args.verb == "check":
-        return dict(to_json(check_data(args.name)))
+        return dict(to_json(ne.check_data(args.name)))
     with stages() as advance:
         bar = partial(advance, f"downloading {args.name}")
-        return dict(to_json(download_data(args.name, args.to, progress=bar)))
+        return dict(to_json(ne.download_data(args.name, args.to, progress=bar)))
 
 
 def shape(numbers: list[int]) -> str:

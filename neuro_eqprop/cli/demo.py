@@ -8,7 +8,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import neuro_eqprop as ne
+from neuro_eqprop.chips.energy.file import read_energy
 from neuro_eqprop.cli.command import Command, Json, percent
+from neuro_eqprop.cli.progress import counted
+from neuro_eqprop.simulators.base import BackendError
 
 ENERGY = "energy.json"
 EPOCHS = 30
@@ -42,10 +46,6 @@ def log(sentence: str) -> None:
 
 def run(args: Namespace) -> Json:
     """Train, evaluate on every simulator, record, compare, estimate energy, report."""
-    import neuro_eqprop as ne
-    from neuro_eqprop.cli.progress import counted
-    from neuro_eqprop.simulators.base import BackendError
-
     log("training a layered network 64-128-10 on the digits by equilibrium propagation")
     with counted("training", EPOCHS, "epochs") as done:
         ne.train("layered", "digits", epochs=EPOCHS, out=args.out, force=args.force, progress=done)
@@ -81,8 +81,6 @@ def run(args: Namespace) -> Json:
 
 def show(outcome: Json, console: Console) -> None:
     """Print a table of the evaluations, one of the energy, and the path of the report."""
-    from neuro_eqprop.chips.energy.file import read_energy
-
     table = Table(title="the same network as rates and as spikes", title_justify="left")
     for column in ("where", "samples", "steps", "accuracy", "agreement", "Pearson", "s"):
         table.add_column(column, justify="left" if column == "where" else "right")

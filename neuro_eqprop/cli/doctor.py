@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+import neuro_eqprop as ne
 from neuro_eqprop import __version__
 from neuro_eqprop.cli.command import Command, Json
 
@@ -19,11 +20,9 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Check the environment."""
-    from neuro_eqprop.runs.environment import check_environment
-
     return {
         "version": __version__,
-        "findings": [asdict(finding) for finding in check_environment()],
+        "findings": [asdict(finding) for finding in ne.check_environment()],
     }
 
 

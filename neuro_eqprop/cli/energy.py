@@ -10,18 +10,30 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+import neuro_eqprop as ne
+from neuro_eqprop.chips.energy.csv_file import write_csv
+from neuro_eqprop.chips.energy.datasheet import write_datasheets
+from neuro_eqprop.chips.energy.figures import plot_pareto, save_figure
+from neuro_eqprop.chips.profiles.load import load_profiles, profile_names, spiking_chips
+from neuro_eqprop.chips.quantities import parse_amount
 from neuro_eqprop.cli.command import (
     Command,
     UsageError,
-    deadline_option,
     in_flags,
     offer,
     positive_float,
     positive_int,
     run_argument,
+)
+from neuro_eqprop.cli.options import (
+    code_options,
+    deadline_option,
+    input_option,
+    several,
     size_option,
 )
-from neuro_eqprop.cli.evaluate import code_options, input_option, several
+from neuro_eqprop.cli.progress import stages
+from neuro_eqprop.runs.run_folder import ENERGY
 
 if TYPE_CHECKING:
     from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
@@ -34,7 +46,6 @@ STEPS = "1,2,4,8,16,32,64"
 
 def amount_of(dimension: str) -> Callable[[str], float]:
     """Return a parser of numbers with a unit, as the type of an option."""
-    from neuro_eqprop.chips.quantities import parse_amount
 
     def parse(text: str) -> float:
         try:
@@ -74,7 +85,6 @@ def options(parser: ArgumentParser) -> None:
     """Add the options of `energy`."""
     size_option(parser)
     deadline_option(parser)
-    from neuro_eqprop.chips.profiles.load import profile_names
 
     add = parser.add_argument
     add("run", type=Path, nargs="?", metavar="RUN", help="a run folder")
@@ -151,11 +161,6 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> EnergyReport:
     """Estimate the energy, and write it into the run folder."""
-    from neuro_eqprop.chips.profiles.load import load_profiles, spiking_chips
-    from neuro_eqprop.cli.progress import stages
-    from neuro_eqprop.runs.energy import estimate_energy
-    from neuro_eqprop.runs.run_folder import ENERGY
-
     if args.run is None and args.counts is None:
         raise UsageError("energy needs a RUN to count events of, or --counts FILE")
     if args.curve and args.counts is not None:
@@ -164,7 +169,7 @@ def run(args: Namespace) -> EnergyReport:
     if args.profile or args.override:
         profiles = load_profiles(args.profile or spiking_chips(), args.override)
     with stages() as progress:
-        report = estimate_energy(
+        report = ne.estimate_energy(
             args.counts or args.run,
             profiles,
             samples=args.samples,
@@ -204,16 +209,11 @@ def run(args: Namespace) -> EnergyReport:
 
 def write_extras(report: EnergyReport, args: Namespace) -> EnergyReport:
     """Write the requested CSV file, data sheets and figure, and check the limits."""
-    from neuro_eqprop.chips.energy.csv_file import write_csv
-    from neuro_eqprop.chips.energy.datasheet import write_datasheets
-
     if args.csv is not None:
         report = replace(report, csv=str(write_csv(report, args.csv)))
     if args.datasheet is not None:
         report = replace(report, datasheet=str(write_datasheets(report, args.datasheet)))
     if args.pareto and args.run is not None:
-        from neuro_eqprop.chips.energy.figures import plot_pareto, save_figure
-
         figure = save_figure(plot_pareto(report), args.run / "energy_pareto.svg")
         report = replace(report, figure=str(figure))
     over = report.exceeding(joules=args.fail_above, seconds=args.fail_slower)

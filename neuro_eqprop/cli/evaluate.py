@@ -7,66 +7,36 @@ from pathlib import Path
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.biology import backend_of, biology_options
 from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
     Json,
-    deadline_option,
     fraction,
     offer,
     percent,
     positive_int,
     print_facts,
     run_argument,
-    size_option,
 )
 from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.cli.options import (
+    BITS_HELP,
+    code_options,
+    deadline_option,
+    input_option,
+    several,
+    size_option,
+    some,
+    source_options,
+)
+from neuro_eqprop.cli.progress import counted
+from neuro_eqprop.runs.run_folder import TRACES
 from neuro_eqprop.simulators.registry import BACKENDS
-from neuro_eqprop.spiking.codes import CODES
-from neuro_eqprop.spiking.input_coding import INPUT_CODINGS
 
-BITS_HELP = "bits of integer weights, in fixed point (default: floating point)"
 SWEPT = ("steps", "accuracy", "agreement", "pearson", "rmse", "p999", "spikes_per_neuron")
 """The fields of a row of a sweep."""
-
-
-def several(text: str) -> list[int]:
-    """Numbers of steps, separated by commas."""
-    return [positive_int(part) for part in text.split(",")]
-
-
-def some(text: str) -> int | None:
-    """A number of samples, or all of them."""
-    return None if text == "all" else positive_int(text)
-
-
-def source_options(parser: ArgumentParser) -> None:
-    """Add the run folder, or a NIR file and a data set."""
-    from neuro_eqprop.data import DATASETS
-
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or NET.nir")
-    names = ", ".join(DATASETS)
-    meaning = f"with NET.nir: an .npz file, or a data set by name: {names} (default: that of RUN)"
-    offer(parser.add_argument("--dataset", metavar="NAME", help=meaning), DATASETS)
-
-
-def code_options(parser: ArgumentParser) -> None:
-    """Add the options of the spike code, shared by all commands that make spikes."""
-    steps = ", ".join(f"{code.steps} for {name}" for name, code in CODES.loadable().items())
-    parser.add_argument("--steps", type=positive_int, help=f"steps of a phase (default {steps})")
-    codes = f"spike code: {', '.join(CODES)} (default rate, or that of NET.nir)"
-    offer(parser.add_argument("--code", metavar="CODE", help=codes), CODES)
-
-
-def input_option(parser: ArgumentParser, default: str | None = "current") -> None:
-    """Add the option for the input coding; with default None, as spikes on the chip."""
-    known = ", ".join(f"{name} ({each.summary})" for name, each in INPUT_CODINGS.loadable().items())
-    meaning = f"how the input is fed: {known}"
-    if default is None:
-        meaning += " (default: as spikes on the chip, rate or graded as the code has it)"
-    action = parser.add_argument("--input", default=default, metavar="HOW", help=meaning)
-    offer(action, INPUT_CODINGS)
 
 
 def options(parser: ArgumentParser) -> None:
@@ -92,11 +62,8 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Evaluate the run, with each number of steps of a sweep."""
-    from neuro_eqprop.api.run import open_run
-    from neuro_eqprop.cli.progress import counted
-
     backend, shared = backend_of(args), shared_by(args)
-    opened, found = open_run(args.run, dataset=args.dataset), list[Json]()
+    opened, found = ne.open_run(args.run, dataset=args.dataset), list[Json]()
     for steps in args.sweep or [args.steps]:
         with counted(f"on {args.on}", len(opened.test_samples(args.samples)), "samples") as done:
             result = opened.evaluate(
@@ -185,8 +152,6 @@ def show_sweep(rows: list[Json], console: Console) -> None:
 
 def next_step(outcome: Json) -> str | None:
     """Rates: evaluate as spikes. Spikes: record them, or if there is a trace, estimate joules."""
-    from neuro_eqprop.runs.run_folder import TRACES
-
     folder, run = Path(outcome["run"]), run_argument(outcome["run"])
     if not folder.is_dir():
         return None  # a NIR file, which needs its data set

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from neuro_eqprop.cli.command import Json, UsageError, offer, positive_int
 from neuro_eqprop.runs.executors import EXECUTORS, make_executor
+from neuro_eqprop.runs.executors.dask import Tls
+from neuro_eqprop.runs.workers import Shared
 
 if TYPE_CHECKING:
     from neuro_eqprop.runs.workers import Shared
@@ -48,8 +50,6 @@ def executor_options(parser: ArgumentParser) -> None:
 
 def executor_arguments(args: Namespace) -> Json:
     """Return the arguments of `sweep`: executor, workers, scheduler, tls, slurm."""
-    from neuro_eqprop.runs.executors.dask import Tls
-
     given = [getattr(args, name) for name in TLS]
     if any(given) and not all(given):
         raise UsageError("TLS needs --tls-ca, --tls-cert and --tls-key")
@@ -82,8 +82,6 @@ def shard_options(parser: ArgumentParser, workers: str = THREADS) -> None:
 
 def shared_by(args: Namespace) -> Shared:
     """Return the workers and the executor that the samples are distributed over."""
-    from neuro_eqprop.runs.workers import Shared
-
     given = executor_arguments(args)
     name, options = given.pop("executor"), given.pop("slurm")
     try:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from rich.console import Console
 
 from neuro_eqprop.cli.command import Command, Json, print_facts
+from neuro_eqprop.simulators.lava.install import install_lava
 
 
 def options(parser: ArgumentParser) -> None:
@@ -19,8 +20,6 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Install Lava, and run two of its processes."""
-    from neuro_eqprop.simulators.lava.install import install_lava
-
     return asdict(install_lava(announce=announce))
 
 

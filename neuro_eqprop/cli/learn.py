@@ -12,22 +12,35 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.biology import biology_options, given_options
 from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
-    deadline_option,
     in_flags,
     offer,
     percent,
     positive_int,
     print_facts,
     run_argument,
-    size_option,
 )
 from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.cli.options import deadline_option, size_option
+from neuro_eqprop.cli.progress import announce, bar
+from neuro_eqprop.cli.setting_options import metavar, names_of, placeholder, shown
+from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.networks.activations import HIDDEN
+from neuro_eqprop.runs.on_chip_config import (
+    DEEP_FEEDBACK,
+    OnChipConfig,
+    flat_settings,
+    learning_settings,
+    read,
+)
+from neuro_eqprop.runs.run_folder import STUDY, TRACES, check_begun
+from neuro_eqprop.simulators.registry import learner_names
+from neuro_eqprop.spiking.codes import CODES, learning_codes
 
 if TYPE_CHECKING:
     from neuro_eqprop.cli.progress import Advance
@@ -57,16 +70,6 @@ def options(parser: ArgumentParser) -> None:
     """Add the settings of learning, the run folder and the trace."""
     size_option(parser)
     deadline_option(parser)
-    from neuro_eqprop.cli.setting_options import metavar, names_of, placeholder, shown
-    from neuro_eqprop.common.settings import limits_of, settings_of
-    from neuro_eqprop.runs.on_chip_config import (
-        DEEP_FEEDBACK,
-        OnChipConfig,
-        flat_settings,
-        learning_settings,
-    )
-    from neuro_eqprop.simulators.registry import learner_names
-    from neuro_eqprop.spiking.codes import CODES, learning_codes
 
     add = parser.add_argument
     add(
@@ -147,10 +150,6 @@ def flag(key: str) -> str:
 
 def settings(args: Namespace) -> dict[str, Any]:
     """The settings of the study file, if there is one, and of the options, which override them."""
-    from neuro_eqprop.common.settings import settings_of
-    from neuro_eqprop.runs.on_chip_config import OnChipConfig, flat_settings, read
-    from neuro_eqprop.runs.run_folder import STUDY, check_begun
-
     if args.resume:
         check_begun(args.out)
     path = args.study or (args.out / STUDY if args.resume else None)
@@ -175,11 +174,8 @@ def settings(args: Namespace) -> dict[str, Any]:
 
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
-    from neuro_eqprop.api.learn_on_chip import learn_on_chip
-    from neuro_eqprop.cli.progress import announce
     from neuro_eqprop.runs.learn_on_chip.result import learning_result
     from neuro_eqprop.runs.learn_on_chip.trace import TraceRequest
-    from neuro_eqprop.runs.run_folder import TRACES
 
     given, shared = settings(args), shared_by(args)
     model, data = given.pop("model", "layered"), given.pop("dataset", "digits")
@@ -190,7 +186,7 @@ def run(args: Namespace) -> Json:
         path = args.out / TRACES if args.traces == BESIDE else args.traces
         trace = TraceRequest(path, args.record, args.watched, announce, args.snapshots)
     with ProgressBar(f"learning {data}") as bar, printed_warnings():
-        learned = learn_on_chip(
+        learned = ne.learn_on_chip(
             model,
             data,
             out=args.out,
@@ -216,8 +212,6 @@ class ProgressBar(ExitStack):
 
     def on_samples(self, done: int, total: int) -> None:
         """Advance the bar, which opens when the total is known."""
-        from neuro_eqprop.cli.progress import bar
-
         if self.advance is None:
             self.advance = self.enter_context(bar(self.title, total))
         self.advance(done - self.done, self.text)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import (
     Command,
     Json,
@@ -18,6 +19,9 @@ from neuro_eqprop.cli.command import (
     positive_float,
     positive_int,
 )
+from neuro_eqprop.cli.progress import stages
+from neuro_eqprop.simulators.nir.assume import Assumptions
+from neuro_eqprop.spiking.ir import Reset
 
 if TYPE_CHECKING:
     from neuro_eqprop.simulators.nir.assume import Assumptions
@@ -65,9 +69,6 @@ def options(parser: ArgumentParser) -> None:
 
 def assumptions(args: Namespace) -> Assumptions | None:
     """Return the assumptions of `--assume-dt` and its companions, or None."""
-    from neuro_eqprop.simulators.nir.assume import Assumptions
-    from neuro_eqprop.spiking.ir import Reset
-
     if args.assume_dt is not None:
         reset = Reset(args.assume_reset or "zero")
         return Assumptions(args.assume_dt, args.assume_delay or 1, reset)
@@ -78,11 +79,8 @@ def assumptions(args: Namespace) -> Assumptions | None:
 
 def run(args: Namespace) -> Json:
     """Run the reference, then every framework."""
-    from neuro_eqprop.cli.progress import stages
-    from neuro_eqprop.simulators.nir.framework_check import check_nir
-
     with stages() as advance:
-        return check_nir(
+        return ne.check_nir(
             args.file,
             only=args.only or (),
             samples=args.samples,

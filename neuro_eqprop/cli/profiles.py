@@ -9,6 +9,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+import neuro_eqprop as ne
+from neuro_eqprop.chips.energy.display.tables import print_sources
+from neuro_eqprop.chips.energy.figures import plot_calibration, save_figure
+from neuro_eqprop.chips.energy.validation import validate_profiles
+from neuro_eqprop.chips.profiles.describe import describe_row, profile_json, profile_summary
+from neuro_eqprop.chips.profiles.load import (
+    name_of,
+    overrides_by_profile,
+    profile_folder,
+    profile_names,
+)
 from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
@@ -30,8 +41,6 @@ ROLES = {
 
 def options(parser: ArgumentParser) -> None:
     """Add the verb, the name of a profile, and the options of `validate`."""
-    from neuro_eqprop.chips.profiles.load import profile_names
-
     add = parser.add_argument
     add("verb", choices=VERBS, help="list all, show one, explain its sources, validate all")
     chips = profile_names()
@@ -50,34 +59,22 @@ def run(args: Namespace) -> Json:
     """List, show, explain or validate."""
     if args.verb == "validate":
         return {"verb": "validate", **validate(args)}
-    from neuro_eqprop.chips.profiles.describe import profile_json, profile_summary
-    from neuro_eqprop.chips.profiles.load import (
-        load_profile,
-        name_of,
-        overrides_by_profile,
-        profile_folder,
-        profile_names,
-    )
 
     if args.verb == "list":
-        profiles = [profile_summary(load_profile(name)) for name in profile_names()]
+        profiles = [profile_summary(ne.load_profile(name)) for name in profile_names()]
         return {"verb": "list", "folder": str(profile_folder()), "profiles": profiles}
     if args.name is None:
         raise UsageError(f"profiles {args.verb} needs the NAME of a profile; see `profiles list`")
     name = name_of(args.name)
     overrides = overrides_by_profile([name], args.override)[name]
-    return {"verb": args.verb, **profile_json(load_profile(args.name, overrides))}
+    return {"verb": args.verb, **profile_json(ne.load_profile(args.name, overrides))}
 
 
 def validate(args: Namespace) -> Json:
     """Predict the published measurements; a case whose conditions do not hold is a failure."""
-    from neuro_eqprop.chips.energy.validation import validate_profiles
-
     found = validate_profiles(args.name, cases=args.cases, overrides=args.override, seed=args.seed)
     outcome = found.to_json()
     if args.plot is not None:
-        from neuro_eqprop.chips.energy.figures import plot_calibration, save_figure
-
         outcome["plot"] = str(save_figure(plot_calibration(found), args.plot))
     if found.failed:
         listed = "; ".join(
@@ -131,8 +128,6 @@ def show_head(outcome: Json, console: Console) -> None:
 
 def show_profile(outcome: Json, console: Console) -> None:
     """Print the quantities of a profile, without their sources."""
-    from neuro_eqprop.chips.profiles.describe import describe_row
-
     show_head(outcome, console)
     table = plain_table(console)
     for name in ("quantity", "value [range]", "basis", "evidence"):
@@ -148,8 +143,6 @@ def show_profile(outcome: Json, console: Console) -> None:
 
 def show_sources(outcome: Json, console: Console) -> None:
     """Print every quantity of a profile with its source."""
-    from neuro_eqprop.chips.energy.display.tables import print_sources
-
     show_head(outcome, console)
     console.print("")
     print_sources(outcome["entries"], console)

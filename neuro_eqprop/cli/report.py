@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import Command, Json
 
 
@@ -20,9 +21,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Write the page."""
-    from neuro_eqprop.html_report.write import report
-
-    path = report(*args.run, out=args.out)
+    path = ne.report(*args.run, out=args.out)
     runs = [str(each) for each in args.run]
     return {"run": runs[0], "runs": runs, "report": str(path), "bytes": path.stat().st_size}
 

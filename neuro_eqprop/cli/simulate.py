@@ -7,24 +7,20 @@ from pathlib import Path
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.biology import backend_of, biology_options
-from neuro_eqprop.cli.command import (
-    Command,
-    Json,
-    deadline_option,
-    offer,
-    positive_int,
-    print_facts,
-    run_argument,
-    size_option,
-)
-from neuro_eqprop.cli.evaluate import (
+from neuro_eqprop.cli.command import Command, Json, offer, positive_int, print_facts, run_argument
+from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.cli.options import (
     BITS_HELP,
     code_options,
+    deadline_option,
     input_option,
+    size_option,
     source_options,
 )
-from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.cli.progress import announce, counted
+from neuro_eqprop.runs.run_folder import TRACES
 from neuro_eqprop.simulators.registry import BACKENDS
 
 
@@ -56,11 +52,8 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
-    from neuro_eqprop.api.run import open_run
-    from neuro_eqprop.cli.progress import announce, counted
-
     backend, shared = backend_of(args), shared_by(args)
-    opened = open_run(args.run, dataset=args.dataset)
+    opened = ne.open_run(args.run, dataset=args.dataset)
     with counted(f"on {args.on}", args.samples, "samples") as done:
         found = opened.simulate(
             on=backend,
@@ -105,8 +98,6 @@ def phases(names: list[str], steps: int) -> str:
 
 def next_step(outcome: Json) -> str:
     """The report of the run if it shows this trace, otherwise the contents of the trace."""
-    from neuro_eqprop.runs.run_folder import TRACES
-
     if Path(outcome["traces"]) == Path(outcome["run"]) / TRACES:
         return f"report {run_argument(outcome['run'])}"
     return f"traces show {run_argument(outcome['traces'])}"

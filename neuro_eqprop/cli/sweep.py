@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
@@ -18,6 +19,7 @@ from neuro_eqprop.cli.command import (
     run_argument,
 )
 from neuro_eqprop.cli.executors import executor_arguments, executor_options
+from neuro_eqprop.cli.progress import bar
 
 EXAMPLE = """\
 [settings]            # of every training
@@ -56,9 +58,6 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Run the sweep."""
-    from neuro_eqprop.api.sweep import sweep
-    from neuro_eqprop.cli.progress import bar
-
     given = executor_arguments(args)
     with bar(f"sweep {args.sweep}", 1) as advance:
         shown = [0.0]
@@ -68,7 +67,7 @@ def run(args: Namespace) -> Json:
             advance(share - shown[0], f"of the sweep, {done} of {total} cells")
             shown[0] = share
 
-        found = sweep(
+        found = ne.sweep(
             args.sweep,
             args.out,
             **given,

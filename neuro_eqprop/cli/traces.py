@@ -15,7 +15,12 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import Command, Json, positive_float
+from neuro_eqprop.html_report.live import LOOPBACK, serve
+from neuro_eqprop.traces.export import refuse_existing
+from neuro_eqprop.traces.lazy import read, read_progress
+from neuro_eqprop.traces.summary import parts, population_summaries
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -59,13 +64,11 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Summarise, follow or export the trace."""
-    from neuro_eqprop.traces.summary import trace_summary
-
     if args.action == "watch":
         with web_view(args):
             watch(args.file, patience=args.patience)
     if args.action != "export":
-        return trace_summary(args.file)
+        return ne.trace_summary(args.file)
     return {"file": str(args.file), "made": [str(path) for path in export(args)]}
 
 
@@ -75,7 +78,6 @@ def web_view(args: Namespace) -> Iterator[None]:
     if not args.web:
         yield
         return
-    from neuro_eqprop.html_report.live import LOOPBACK, serve
 
     with serve(args.file, port=args.port) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -93,9 +95,6 @@ def web_view(args: Namespace) -> Iterator[None]:
 
 def export(args: Namespace) -> list[Path]:
     """Write the trace in each requested format."""
-    from neuro_eqprop.traces.export import refuse_existing
-    from neuro_eqprop.traces.lazy import read
-
     targets = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
     if not targets:
         raise ValueError("no output given: use --npz OUT.npz, --csv DIR or --nwb OUT.nwb")
@@ -115,8 +114,6 @@ def export(args: Namespace) -> list[Path]:
 def watch(path: Path, *, patience: float) -> None:
     """Follow a trace until it is complete, with a live view on standard error."""
     from rich.live import Live
-
-    from neuro_eqprop.traces.lazy import read_progress
 
     began = time.monotonic()
     first = held = -1
@@ -160,8 +157,6 @@ def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]
 
     `pace` is in samples per second; `waited` is the time since the last sample in seconds.
     """
-    from neuro_eqprop.traces.summary import parts, population_summaries
-
     trace, left = seen.trace, time_left(seen, pace, waited)
     progress = f"{seen.taken} of {seen.announced} samples"
     if seen.epochs:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
@@ -23,8 +24,13 @@ from neuro_eqprop.cli.command import (
     positive_int,
     print_facts,
     run_argument,
-    size_option,
 )
+from neuro_eqprop.cli.options import size_option
+from neuro_eqprop.cli.progress import announce, bar
+from neuro_eqprop.cli.setting_options import add_settings
+from neuro_eqprop.runs.run_folder import STUDY, TRACES, check_begun
+from neuro_eqprop.training import study as config
+from neuro_eqprop.training.study import Study
 
 if TYPE_CHECKING:
     from neuro_eqprop.training.study import Study
@@ -59,7 +65,6 @@ BESIDE = Path()
 def options(parser: ArgumentParser) -> None:
     """Add the options of `train`."""
     size_option(parser)
-    from neuro_eqprop.cli.setting_options import add_settings
 
     add = parser.add_argument
     add(
@@ -106,9 +111,6 @@ def changes(args: Namespace) -> dict[str, object]:
 
 def study_of(args: Namespace) -> Study:
     """Return the settings of the study file or the run to resume, changed by the options."""
-    from neuro_eqprop.runs.run_folder import STUDY, check_begun
-    from neuro_eqprop.training import study as config
-
     if args.resume:
         check_begun(args.out)
     written = args.study or (args.out / STUDY if args.resume else None)
@@ -123,10 +125,6 @@ def run(args: Namespace) -> Json:
     """Train and write the run."""
     import torch
 
-    from neuro_eqprop.api.run import open_run
-    from neuro_eqprop.api.train import train
-    from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.runs.run_folder import TRACES
     from neuro_eqprop.runs.train import TrainingWarning
     from neuro_eqprop.training.distributed import started_by_torchrun
 
@@ -143,7 +141,7 @@ def run(args: Namespace) -> Json:
             advance(part, f"epochs, {shown or f'train {percent(right)}'}")
 
         warnings.simplefilter("ignore", TrainingWarning)  # reported as the failure of the outcome
-        model = train(
+        model = ne.train(
             study,
             out=args.out,
             force=args.force,
@@ -156,7 +154,7 @@ def run(args: Namespace) -> Json:
         )
     if not started_by_torchrun().main:
         raise SystemExit(0)
-    result = open_run(args.out).summary() | {"diverged": model.diverged}
+    result = ne.open_run(args.out).summary() | {"diverged": model.diverged}
     return result | ({FAILURE: model.diverged} if model.diverged else {})
 
 
@@ -192,8 +190,6 @@ def show(outcome: Json, console: Console) -> None:
 
 def in_options(sentence: str) -> str:
     """Replace settings by options: learning_rate becomes --learning-rate, others get --set."""
-    from neuro_eqprop.training.study import Study
-
     known = Study().flat()
 
     def option(found: re.Match[str]) -> str:

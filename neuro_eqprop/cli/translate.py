@@ -8,15 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.api.run import FORMATS, open_run
-from neuro_eqprop.cli.command import (
-    Command,
-    Json,
-    offer,
-    percent,
-    positive_int,
-    print_facts,
-)
-from neuro_eqprop.cli.evaluate import BITS_HELP
+from neuro_eqprop.cli.command import Command, Json, offer, percent, positive_int, print_facts
+from neuro_eqprop.cli.options import BITS_HELP
 from neuro_eqprop.spiking.codes import CODES
 
 
