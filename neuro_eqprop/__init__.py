@@ -40,6 +40,7 @@ HOMES = {
     "from_nir": "api.from_nir",
     "from_snntorch": "api.from_snntorch",
     "from_torch": "api.from_torch",
+    "install_lava": "simulators.lava.install",
     "learn_on_chip": "api.learn_on_chip",
     "list_data": "data.manage",
     "load_backend": "simulators.registry",

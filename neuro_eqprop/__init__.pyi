@@ -30,6 +30,7 @@ from neuro_eqprop.runs.evaluate import Evaluation as Evaluation
 from neuro_eqprop.runs.pair_protocol import pair_protocol as pair_protocol
 from neuro_eqprop.runs.simulation import Simulation as Simulation
 from neuro_eqprop.runs.sweeps.result import SweepResult as SweepResult
+from neuro_eqprop.simulators.lava.install import install_lava as install_lava
 from neuro_eqprop.simulators.nir.framework_check import check_nir as check_nir
 from neuro_eqprop.simulators.registry import load_backend as load_backend
 from neuro_eqprop.simulators.testing import check_backend as check_backend
@@ -71,6 +72,7 @@ __all__ = [
     "from_nir",
     "from_snntorch",
     "from_torch",
+    "install_lava",
     "learn_on_chip",
     "list_data",
     "load_backend",

@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop.cli.command import Command, Json, print_facts
-from neuro_eqprop.simulators.lava.install import install_lava
 
 
 def options(parser: ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Install Lava, and run two of its processes."""
-    return asdict(install_lava(announce=announce))
+    return asdict(ne.install_lava(announce=announce))
 
 
 def announce(step: str) -> None:

@@ -82,6 +82,11 @@ def install_lava(*, announce: Callable[[str], None] = lambda _: None) -> LavaIns
     InstallError
         If pip fails, the wheel is not the published one, or the run of two processes fails.
 
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> ne.install_lava().version  # doctest: +SKIP
+    '0.10.0+ne1'
     """
     here = ".".join(map(str, sys.version_info[:3]))
     wanted = PUBLISHED if sys.version_info < (3, 11) else ADAPTED
