@@ -71,8 +71,9 @@ def affine(seed: int, *, samples: int, norm: float) -> Affine:
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(6, 6))
     matrix = (matrix + matrix.T) / 2
-    # Shifts of very different size, so that the samples need different numbers of steps.
-    sizes = 10.0 ** rng.uniform(-3, 3, (samples, 1))
+    # Shifts of very different size: the samples need different numbers of steps. Small enough
+    # that float64 resolves changes of 1e-12.
+    sizes = 10.0 ** rng.uniform(-5, 1, (samples, 1))
     return Affine(norm * matrix / np.linalg.norm(matrix, 2), sizes * rng.normal(size=(samples, 6)))
 
 
