@@ -12,7 +12,7 @@ import pytest
 import neuro_eqprop as ne
 from neuro_eqprop.chips.placement import place
 from neuro_eqprop.chips.workload import NetworkShape, PopulationShape
-from neuro_eqprop.common.arrays import Named, UnknownNameError
+from neuro_eqprop.common.arrays import NamedDict, UnknownNameError
 
 Lookup = Callable[["Nouns"], object]
 
@@ -79,7 +79,7 @@ def test_a_placement_names_its_populations() -> None:
 
 
 def test_other_uses_of_a_mapping_stay_those_of_a_dict() -> None:
-    named = Named("layer", {"hidden": 1})
+    named = NamedDict("layer", {"hidden": 1})
     assert named == {"hidden": 1}
     assert "hiden" not in named
     assert named.get("hiden") is None

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.quantities import KEYS
-from neuro_eqprop.common.arrays import Named, UnknownNameError
+from neuro_eqprop.common.arrays import NamedDict, UnknownNameError
 from neuro_eqprop.files.codec import Count, NonNegative, Text
 
 
@@ -203,8 +203,8 @@ class Profile:
     """Scaling of costs with the supply voltage, if known."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sources", Named("source", self.sources))
-        object.__setattr__(self, "entries", Named("quantity of a profile", self.entries))
+        object.__setattr__(self, "sources", NamedDict("source", self.sources))
+        object.__setattr__(self, "entries", NamedDict("quantity of a profile", self.entries))
 
     def __repr__(self) -> str:
         known = sum(isinstance(entry, Quantity) for entry in self.entries.values())

@@ -23,14 +23,14 @@ LARGEST_INTEGER = 2**53
 """Largest number of steps, samples or epochs; float64 holds integers up to it exactly."""
 
 
-class Result(Protocol):
+class JsonResult(Protocol):
     """A result that has a JSON form."""
 
     def to_json(self) -> Json:
         """Return the result as a JSON object."""
 
 
-Outcome: TypeAlias = Json | Result
+Outcome: TypeAlias = Json | JsonResult
 
 
 def to_json(outcome: Outcome) -> Json:
@@ -83,7 +83,7 @@ def common(parser: ArgumentParser, default: bool | str) -> None:
         parser.add_argument(flag, action="store_true", default=default, help=meaning)
 
 
-def offer(action: Action, names: Iterable[str]) -> None:
+def set_completions(action: Action, names: Iterable[str]) -> None:
     """Set the names that an option or argument takes, for shell completion."""
     vars(action)["names"] = tuple(names)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 import neuro_eqprop as ne
-from neuro_eqprop.cli.command import Command, Json, common, offer, print_facts
+from neuro_eqprop.cli.command import Command, Json, common, print_facts, set_completions
 from neuro_eqprop.cli.progress import stages
 from neuro_eqprop.data.registry import DATASETS
 from neuro_eqprop.files.codec import to_json
@@ -21,7 +21,7 @@ def options(parser: ArgumentParser) -> None:
     every = verbs.add_parser("list", help="every data set, its content and its folder")
     get = verbs.add_parser("get", help="download the files of a data set")
     names = ", ".join(DATASETS)
-    offer(get.add_argument("name", metavar="NAME", help=f"a data set: {names}"), DATASETS)
+    set_completions(get.add_argument("name", metavar="NAME", help=f"a data set: {names}"), DATASETS)
     get.add_argument(
         "--to",
         type=Path,
@@ -32,7 +32,7 @@ def options(parser: ArgumentParser) -> None:
     action = check.add_argument(
         "name", metavar="NAME|FILE.npz", help=f"your own file, or a data set: {names}"
     )
-    offer(action, DATASETS)
+    set_completions(action, DATASETS)
     for verb in (every, get, check):
         common(verb, SUPPRESS)
 

@@ -20,10 +20,10 @@ from neuro_eqprop.cli.command import (
     Command,
     UsageError,
     in_flags,
-    offer,
     positive_float,
     positive_int,
     run_argument,
+    set_completions,
 )
 from neuro_eqprop.cli.options import (
     code_options,
@@ -96,7 +96,7 @@ def options(parser: ArgumentParser) -> None:
     )
     chips = profile_names()
     name = f"a chip or a TOML file; repeatable (default: all chips): {', '.join(chips)}"
-    offer(add("--profile", action="append", metavar="NAME", help=name), chips)
+    set_completions(add("--profile", action="append", metavar="NAME", help=name), chips)
     value = "replace a value, as in loihi1.energy.synop=30pJ; repeatable"
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
     add("--samples", type=positive_int, default=32, help="samples to count events on")

@@ -14,13 +14,13 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     fraction,
-    offer,
     percent,
     positive_int,
     print_facts,
     run_argument,
+    set_completions,
 )
-from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.cli.executors import shard_options, worker_options
 from neuro_eqprop.cli.options import (
     BITS_HELP,
     code_options,
@@ -46,7 +46,9 @@ def options(parser: ArgumentParser) -> None:
     source_options(parser)
     where = ("rate", "numpy", *BACKENDS)
     meaning = f"where to run: {', '.join(where)}"
-    offer(parser.add_argument("--on", default="rate", metavar="WHERE", help=meaning), where)
+    set_completions(
+        parser.add_argument("--on", default="rate", metavar="WHERE", help=meaning), where
+    )
     samples = "use only the first N test samples, or all (default all)"
     parser.add_argument("--samples", type=some, default=None, metavar="N|all", help=samples)
     code_options(parser)
@@ -62,7 +64,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Evaluate the run, with each number of steps of a sweep."""
-    backend, shared = backend_of(args), shared_by(args)
+    backend, shared = backend_of(args), worker_options(args)
     opened, found = ne.open_run(args.run, dataset=args.dataset), list[Json]()
     for steps in args.sweep or [args.steps]:
         with counted(f"on {args.on}", len(opened.test_samples(args.samples)), "samples") as done:

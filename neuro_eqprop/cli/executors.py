@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuro_eqprop.cli.command import Json, UsageError, offer, positive_int
+from neuro_eqprop.cli.command import Json, UsageError, positive_int, set_completions
 from neuro_eqprop.runs.executors import EXECUTORS, make_executor
 from neuro_eqprop.runs.executors.dask import Tls
 from neuro_eqprop.runs.workers import Shared
@@ -26,7 +26,7 @@ def executor_options(parser: ArgumentParser) -> None:
     """Add the executor, the address and certificates of Dask, and the options of Slurm."""
     add = parser.add_argument
     known = "; ".join(f"{name}: {text}" for name, text in EXECUTORS.items())
-    offer(add("--executor", default="local", metavar="NAME", help=known), EXECUTORS)
+    set_completions(add("--executor", default="local", metavar="NAME", help=known), EXECUTORS)
     add(
         "--scheduler",
         metavar="ADDRESS",
@@ -80,7 +80,7 @@ def shard_options(parser: ArgumentParser, workers: str = THREADS) -> None:
     executor_options(parser)
 
 
-def shared_by(args: Namespace) -> Shared:
+def worker_options(args: Namespace) -> Shared:
     """Return the workers and the executor that the samples are distributed over."""
     given = executor_arguments(args)
     name, options = given.pop("executor"), given.pop("slurm")

@@ -19,14 +19,14 @@ from neuro_eqprop.cli.command import (
     Json,
     UsageError,
     in_flags,
-    offer,
     percent,
     positive_int,
     print_facts,
     run_argument,
+    set_completions,
 )
-from neuro_eqprop.cli.executors import shard_options, shared_by
-from neuro_eqprop.cli.options import deadline_option, size_option
+from neuro_eqprop.cli.executors import shard_options, worker_options
+from neuro_eqprop.cli.options import DEFAULT_TRACE, deadline_option, size_option, trace_path
 from neuro_eqprop.cli.progress import announce, bar
 from neuro_eqprop.cli.setting_options import metavar, names_of, placeholder, shown
 from neuro_eqprop.common.settings import limits_of, settings_of
@@ -38,7 +38,7 @@ from neuro_eqprop.runs.on_chip_config import (
     learning_settings,
     read,
 )
-from neuro_eqprop.runs.run_folder import STUDY, TRACES, check_begun
+from neuro_eqprop.runs.run_folder import STUDY, check_begun
 from neuro_eqprop.simulators.registry import learner_names
 from neuro_eqprop.spiking.codes import CODES, learning_codes
 
@@ -62,8 +62,6 @@ STUDY_HELP = {
 """Settings of a study that have an option; `--set` reaches the others."""
 METAVARS = {"biology": "KEY=VALUE,..."}
 """Placeholders that the type of a setting does not give."""
-BESIDE = Path()
-"""Value of `--traces` without a path: the trace file of the run folder."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -90,7 +88,7 @@ def options(parser: ArgumentParser) -> None:
         names = f": {lists[key]}" if key in lists else ""
         deep = f"; {DEEP_FEEDBACK:g} for several hidden layers" if key == "feedback" else ""
         described = f"{text}{names} (default {shown(usual[key])}{deep})"
-        offer(add(flag(key), metavar=metavar(key), help=described), names_of(key))
+        set_completions(add(flag(key), metavar=metavar(key), help=described), names_of(key))
     steps = ", ".join(
         f"{policy.steps} for {name}"
         for name in learning_codes()
@@ -116,7 +114,7 @@ def options(parser: ArgumentParser) -> None:
         "record the first samples step by step, then the epochs "
         "(default: no trace; without a file: RUN/traces.h5)"
     )
-    add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=traced)
+    add("--traces", type=Path, nargs="?", const=DEFAULT_TRACE, metavar="FILE.h5", help=traced)
     also = (
         "with --traces, also: hidden:voltage, hidden:current, source->target:hebbian, "
         "source->target[row,column]:hebbian; repeatable"
@@ -177,13 +175,13 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.runs.learn_on_chip.result import learning_result
     from neuro_eqprop.runs.learn_on_chip.trace import TraceRequest
 
-    given, shared = settings(args), shared_by(args)
+    given, shared = settings(args), worker_options(args)
     model, data = given.pop("model", "layered"), given.pop("dataset", "digits")
     trace = None
     if (args.record or args.snapshots) and args.traces is None:
         raise UsageError("--record and --snapshots are for a trace: add --traces")
-    if args.traces:
-        path = args.out / TRACES if args.traces == BESIDE else args.traces
+    path = trace_path(args)
+    if path is not None:
         trace = TraceRequest(path, args.record, args.watched, announce, args.snapshots)
     with ProgressBar(f"learning {data}") as bar, printed_warnings():
         learned = ne.learn_on_chip(

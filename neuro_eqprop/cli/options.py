@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from neuro_eqprop.cli.command import offer, positive_float, positive_int
+from neuro_eqprop.cli.command import positive_float, positive_int, set_completions
 from neuro_eqprop.data import DATASETS
 from neuro_eqprop.runs.request_size import DEADLINE_HELP
+from neuro_eqprop.runs.run_folder import TRACES
 from neuro_eqprop.spiking.codes import CODES
 from neuro_eqprop.spiking.input_coding import INPUT_CODINGS
 
 BITS_HELP = "bits of integer weights, in fixed point (default: floating point)"
+DEFAULT_TRACE = Path()
+"""Value of `--traces` without a path: the trace file of the run folder."""
 
 
 def size_option(parser: ArgumentParser) -> None:
@@ -41,7 +44,7 @@ def source_options(parser: ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or NET.nir")
     names = ", ".join(DATASETS)
     meaning = f"with NET.nir: an .npz file, or a data set by name: {names} (default: that of RUN)"
-    offer(parser.add_argument("--dataset", metavar="NAME", help=meaning), DATASETS)
+    set_completions(parser.add_argument("--dataset", metavar="NAME", help=meaning), DATASETS)
 
 
 def code_options(parser: ArgumentParser) -> None:
@@ -49,7 +52,7 @@ def code_options(parser: ArgumentParser) -> None:
     steps = ", ".join(f"{code.steps} for {name}" for name, code in CODES.loadable().items())
     parser.add_argument("--steps", type=positive_int, help=f"steps of a phase (default {steps})")
     codes = f"spike code: {', '.join(CODES)} (default rate, or that of NET.nir)"
-    offer(parser.add_argument("--code", metavar="CODE", help=codes), CODES)
+    set_completions(parser.add_argument("--code", metavar="CODE", help=codes), CODES)
 
 
 def input_option(parser: ArgumentParser, default: str | None = "current") -> None:
@@ -59,4 +62,10 @@ def input_option(parser: ArgumentParser, default: str | None = "current") -> Non
     if default is None:
         meaning += " (default: as spikes on the chip, rate or graded as the code has it)"
     action = parser.add_argument("--input", default=default, metavar="HOW", help=meaning)
-    offer(action, INPUT_CODINGS)
+    set_completions(action, INPUT_CODINGS)
+
+
+def trace_path(args: Namespace) -> Path | None:
+    """The trace file of `--traces`, which without a value is that of the run folder `--out`."""
+    path: Path | None = args.out / TRACES if args.traces == DEFAULT_TRACE else args.traces
+    return path

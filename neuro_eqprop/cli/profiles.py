@@ -25,9 +25,9 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
-    offer,
     plain_table,
     print_facts,
+    set_completions,
 )
 from neuro_eqprop.common.units import si, si_range
 
@@ -45,7 +45,7 @@ def options(parser: ArgumentParser) -> None:
     add("verb", choices=VERBS, help="list all, show one, explain its sources, validate all")
     chips = profile_names()
     meaning = f"a chip or a TOML file: {', '.join(chips)}"
-    offer(add("name", nargs="?", metavar="NAME", help=meaning), chips)
+    set_completions(add("name", nargs="?", metavar="NAME", help=meaning), chips)
     value = "replace a value, as in loihi1.energy.synop=30pJ; repeatable"
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
     cases = "further published measurements, as TOML; repeatable"

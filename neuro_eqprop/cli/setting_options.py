@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import Field
 from typing import Any
 
-from neuro_eqprop.cli.command import offer
+from neuro_eqprop.cli.command import set_completions
 from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.data import DATASETS
 from neuro_eqprop.networks.architectures.registry import MODELS
@@ -23,7 +23,7 @@ def add_settings(parser: ArgumentParser, types: dict[str, Callable[[str], Any]])
         action = parser.add_argument(
             flag, type=convert, metavar=metavar(key), help=setting_help(key)
         )
-        offer(action, names_of(key))
+        set_completions(action, names_of(key))
 
 
 def names_of(key: str) -> tuple[str, ...]:

@@ -9,8 +9,15 @@ from rich.console import Console
 
 import neuro_eqprop as ne
 from neuro_eqprop.cli.biology import backend_of, biology_options
-from neuro_eqprop.cli.command import Command, Json, offer, positive_int, print_facts, run_argument
-from neuro_eqprop.cli.executors import shard_options, shared_by
+from neuro_eqprop.cli.command import (
+    Command,
+    Json,
+    positive_int,
+    print_facts,
+    run_argument,
+    set_completions,
+)
+from neuro_eqprop.cli.executors import shard_options, worker_options
 from neuro_eqprop.cli.options import (
     BITS_HELP,
     code_options,
@@ -32,7 +39,7 @@ def options(parser: ArgumentParser) -> None:
     source_options(parser)
     where = ("rate", *BACKENDS)
     meaning = f"where to run: {', '.join(where)}"
-    offer(add("--on", required=True, metavar="WHERE", help=meaning), where)
+    set_completions(add("--on", required=True, metavar="WHERE", help=meaning), where)
     add("--samples", type=positive_int, default=10, help="use only the first N test samples")
     traced = "trace file to write (default RUN/traces.h5 or NET.h5)"
     add("--traces", type=Path, metavar="FILE.h5", help=traced)
@@ -52,7 +59,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
-    backend, shared = backend_of(args), shared_by(args)
+    backend, shared = backend_of(args), worker_options(args)
     opened = ne.open_run(args.run, dataset=args.dataset)
     with counted(f"on {args.on}", args.samples, "samples") as done:
         found = opened.simulate(

@@ -25,10 +25,10 @@ from neuro_eqprop.cli.command import (
     print_facts,
     run_argument,
 )
-from neuro_eqprop.cli.options import size_option
+from neuro_eqprop.cli.options import DEFAULT_TRACE, size_option, trace_path
 from neuro_eqprop.cli.progress import announce, bar
 from neuro_eqprop.cli.setting_options import add_settings
-from neuro_eqprop.runs.run_folder import STUDY, TRACES, check_begun
+from neuro_eqprop.runs.run_folder import STUDY, check_begun
 from neuro_eqprop.training import study as config
 from neuro_eqprop.training.study import Study
 
@@ -58,10 +58,6 @@ TYPES: dict[str, Callable[[str], Any]] = {
 SETTINGS = tuple(TYPES)
 
 
-BESIDE = Path()
-"""Value of `--traces` without a path, for the trace file of the run folder."""
-
-
 def options(parser: ArgumentParser) -> None:
     """Add the options of `train`."""
     size_option(parser)
@@ -87,7 +83,7 @@ def options(parser: ArgumentParser) -> None:
         "record how a few samples settle after each epoch "
         "(default: no trace; without a file: RUN/traces.h5)"
     )
-    add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=traced)
+    add("--traces", type=Path, nargs="?", const=DEFAULT_TRACE, metavar="FILE.h5", help=traced)
     limit = "end the training after this many seconds; --resume continues it (default: no limit)"
     add("--deadline", type=positive_float, metavar="S", help=limit)
     add("--resume", action="store_true", help="continue the run in --out after its last epoch")
@@ -146,7 +142,7 @@ def run(args: Namespace) -> Json:
             out=args.out,
             force=args.force,
             resume=args.resume,
-            traces=args.out / TRACES if args.traces == BESIDE else args.traces,
+            traces=trace_path(args),
             progress=on_epoch,
             on_batch=on_batch,
             announce=announce,

@@ -8,7 +8,14 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.api.run import FORMATS, open_run
-from neuro_eqprop.cli.command import Command, Json, offer, percent, positive_int, print_facts
+from neuro_eqprop.cli.command import (
+    Command,
+    Json,
+    percent,
+    positive_int,
+    print_facts,
+    set_completions,
+)
 from neuro_eqprop.cli.options import BITS_HELP
 from neuro_eqprop.spiking.codes import CODES
 
@@ -27,7 +34,7 @@ def options(parser: ArgumentParser) -> None:
         "(default: nir)",
     )
     codes = f"spike code: {', '.join(CODES)} (default: rate; graded for lava and netx)"
-    offer(add("--code", metavar="CODE", help=codes), CODES)
+    set_completions(add("--code", metavar="CODE", help=codes), CODES)
     add("--bits", type=positive_int, help=BITS_HELP)
     add("--nudged", action="store_true", help="with the synapses of the nudge (nir)")
     neurons = "exact: processes of neuro_eqprop; stock: only those of Lava (with --to lava)"

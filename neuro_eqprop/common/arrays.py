@@ -108,7 +108,7 @@ class UnknownNameError(ValueError, KeyError):
         return str(self.args[0])  # KeyError would show the quotes of a repr
 
 
-def find_member(kind: str, members: type[M], given: str | M) -> M:
+def parse_enum(kind: str, members: type[M], given: str | M) -> M:
     """The member of an enumeration with that value, or the member itself."""
     if isinstance(given, members):
         return given
@@ -118,12 +118,12 @@ def find_member(kind: str, members: type[M], given: str | M) -> M:
     return known[str(given)]
 
 
-class Named(dict[K, T]):
+class NamedDict(dict[K, T]):
     """A dict whose unknown keys raise an UnknownNameError that lists the known ones.
 
     Examples
     --------
-    >>> layers = Named("layer", {"hidden": 1, "output": 2})
+    >>> layers = NamedDict("layer", {"hidden": 1, "output": 2})
     >>> layers["hiden"]
     Traceback (most recent call last):
         ...

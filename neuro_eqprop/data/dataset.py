@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.common.arrays import Named, Shape
+from neuro_eqprop.common.arrays import NamedDict, Shape
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data.from_arrays import split_arrays
 from neuro_eqprop.data.split import DataError, Split, check, check_ids
@@ -168,7 +168,7 @@ class Dataset:
     def parts(self) -> dict[str, Split]:
         """Splits by name."""
         held = {} if self.validation is None else {"validation": self.validation}
-        return Named("split", {"train": self.train, "test": self.test} | held)
+        return NamedDict("split", {"train": self.train, "test": self.test} | held)
 
     @property
     def features(self) -> int:

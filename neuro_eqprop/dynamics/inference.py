@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints, Named
+from neuro_eqprop.common.arrays import Array, Ints, NamedDict
 from neuro_eqprop.data import Split
 from neuro_eqprop.dynamics.field import State, field
 from neuro_eqprop.dynamics.solve import Equilibrium, GaussSeidel, SolveStatus, Stop, solve
@@ -33,7 +33,7 @@ class Inference:
     status: SolveStatus
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "state", Named("layer", self.state))
+        object.__setattr__(self, "state", NamedDict("layer", self.state))
 
     def __repr__(self) -> str:
         many = len(self.drive)

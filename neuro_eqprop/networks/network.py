@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Named, Shape, find_member, type_name
+from neuro_eqprop.common.arrays import Array, NamedDict, Shape, parse_enum, type_name
 from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.networks.activations import activation as find_activation
 from neuro_eqprop.networks.operators import Dense, Embedding, Operator
@@ -107,7 +107,7 @@ class Layer:
             "name": name,
             "shape": (int(shape),) if isinstance(shape, int | np.integer) else tuple(shape),
             "activation": as_activation(name, activation),
-            "role": find_member("role of a layer", Role, role),
+            "role": parse_enum("role of a layer", Role, role),
             "stiffness": stiffness,
             "shared": shared,
         }
@@ -222,7 +222,7 @@ class Network:
     cost: Cost = Cost.SQUARED
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cost", find_member("cost", Cost, self.cost))
+        object.__setattr__(self, "cost", parse_enum("cost", Cost, self.cost))
         names = [layer.name for layer in self.layers]
         if len(set(names)) != len(names):
             raise ValueError(f"layer names are not unique: {names}")
@@ -287,7 +287,7 @@ class Network:
     @cached_property
     def named(self) -> Mapping[str, Layer]:
         """The layers by name."""
-        return Named("layer", {layer.name: layer for layer in self.layers})
+        return NamedDict("layer", {layer.name: layer for layer in self.layers})
 
     @cached_property
     def input(self) -> Layer:
@@ -342,7 +342,7 @@ class Network:
     def parameters(self) -> dict[str, Shape]:
         """The shape of every weight and bias, by name."""
         weights = {c.name: self.weight_shape(c) for c in self.connections}
-        return Named("parameter", weights | {layer.name: layer.bias for layer in self.moving})
+        return NamedDict("parameter", weights | {layer.name: layer.bias for layer in self.moving})
 
 
 def check_parameters(network: Network, params: Mapping[str, Array]) -> None:

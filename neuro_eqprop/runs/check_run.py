@@ -23,7 +23,7 @@ OK, NOTE, DAMAGED, REPAIRED = "ok", "note", "damaged", "repaired"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FileFinding:
     """Result of the check of one file of a run folder.
 
     Parameters
@@ -49,12 +49,12 @@ class RunCheck:
     ----------
     run : str
         The run folder.
-    findings : tuple of Finding
+    findings : tuple of FileFinding
         One or more for each file.
     """
 
     run: str
-    findings: tuple[Finding, ...]
+    findings: tuple[FileFinding, ...]
 
     @property
     def ok(self) -> bool:
@@ -106,7 +106,7 @@ def check_run(path: str | Path, *, repair: bool = True) -> RunCheck:
         )
     owner = lock_owner(folder / run_folder.LOCK)
     if owner is not None:
-        found = Finding(run_folder.LOCK, NOTE, f"the run is being written by {owner}")
+        found = FileFinding(run_folder.LOCK, NOTE, f"the run is being written by {owner}")
         return RunCheck(str(folder), (found, *check_files(folder, repair=False)))
     if repair:
         with run_folder.locked(folder):
@@ -114,7 +114,7 @@ def check_run(path: str | Path, *, repair: bool = True) -> RunCheck:
     return RunCheck(str(folder), tuple(check_files(folder, repair=False)))
 
 
-def check_files(folder: Path, *, repair: bool) -> Iterator[Finding]:
+def check_files(folder: Path, *, repair: bool) -> Iterator[FileFinding]:
     """Check all files of a run folder."""
     yield from check_state(folder)
     for name in (run_folder.METRICS, run_folder.EVALUATIONS):
@@ -125,40 +125,40 @@ def check_files(folder: Path, *, repair: bool) -> Iterator[Finding]:
     for path in sorted([*folder.glob("*.h5"), *folder.glob("*.h5.partial")]):
         yield check_trace(path)
     for path in sorted(folder.glob("*.h5.before")):
-        yield Finding(
+        yield FileFinding(
             path.name, NOTE, "the earlier trace, which an unfinished recording was to replace"
         )
-    if (folder / run_folder.BEFORE).exists():
-        yield Finding(
-            run_folder.BEFORE, NOTE, "the earlier run, kept while a new one is unfinished"
+    if (folder / run_folder.BACKUP_DIR).exists():
+        yield FileFinding(
+            run_folder.BACKUP_DIR, NOTE, "the earlier run, kept while a new one is unfinished"
         )
     for path in leftovers(folder):
         if repair:
             remove(path)
         state = REPAIRED if repair else NOTE
-        yield Finding(path.name, state, "temporary file of a process that has ended")
+        yield FileFinding(path.name, state, "temporary file of a process that has ended")
 
 
-def attempt(path: Path, read: Callable[[Path], str]) -> Finding:
+def attempt(path: Path, read: Callable[[Path], str]) -> FileFinding:
     """Check a file by reading it; `read` returns the detail or raises."""
     try:
-        return Finding(path.name, OK, read(path))
+        return FileFinding(path.name, OK, read(path))
     except (ValueError, OSError, RuntimeError, KeyError) as error:
-        return Finding(path.name, DAMAGED, str(error))
+        return FileFinding(path.name, DAMAGED, str(error))
 
 
-def check_state(folder: Path) -> Iterator[Finding]:
+def check_state(folder: Path) -> Iterator[FileFinding]:
     """Check the settings, the model and the state to resume from."""
     study, model = folder / run_folder.STUDY, folder / run_folder.MODEL
     resume = folder / run_folder.RESUME
     if not study.exists():
-        yield Finding(study.name, DAMAGED, "missing: the settings of the run are lost")
+        yield FileFinding(study.name, DAMAGED, "missing: the settings of the run are lost")
     else:
         yield attempt(study, lambda path: f"model {config.read(path).model.name}")
     if model.exists():
         yield attempt(model, describe_model)
     elif not resume.exists():
-        yield Finding(model.name, NOTE, "missing: the run has not finished an epoch")
+        yield FileFinding(model.name, NOTE, "missing: the run has not finished an epoch")
     if resume.exists():
         yield attempt(resume, describe_model)
 
@@ -179,38 +179,38 @@ def describe_model(path: Path) -> str:
     return f"{model.parameters} parameters after {model.epochs} epochs, {digest}"
 
 
-def check_lines(path: Path, *, repair: bool) -> Finding:
+def check_lines(path: Path, *, repair: bool) -> FileFinding:
     """Check a JSONL file, and remove its damaged lines."""
     try:
         lines = list(json_lines(path))
         ended = path.read_bytes()[-1:] in (b"", b"\n")
     except (ValueError, OSError) as error:
-        return Finding(path.name, DAMAGED, str(error))
+        return FileFinding(path.name, DAMAGED, str(error))
     good = [line.row for line in lines if line.row is not None]
     bad = [line for line in lines if line.row is None]
     if not bad and ended:
-        return Finding(path.name, OK, f"{len(good)} lines")
+        return FileFinding(path.name, OK, f"{len(good)} lines")
     what = f"{len(good)} lines" + (", the last one unfinished" if not ended else "")
     lost = [line for line in bad if not line.unfinished]
     if lost:
         what += f"; damaged: {', '.join(str(line.number) for line in lost)}"
     if not repair:
-        return Finding(path.name, DAMAGED, what)
+        return FileFinding(path.name, DAMAGED, what)
     if lost:
         path.with_name(f"{path.name}.damaged").write_bytes(path.read_bytes())
         what += f"; removed, the old file is kept as {path.name}.damaged"
     write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in good))
-    return Finding(path.name, REPAIRED, what)
+    return FileFinding(path.name, REPAIRED, what)
 
 
-def check_trace(path: Path) -> Finding:
+def check_trace(path: Path) -> FileFinding:
     """Check a trace by reading it completely."""
     try:
         trace = read_trace(path)
     except TraceError as error:
         if "not a trace of this program" in str(error):
-            return Finding(path.name, NOTE, "not a neuro_eqprop trace; not checked")
-        return Finding(path.name, DAMAGED, str(error))
+            return FileFinding(path.name, NOTE, "not a neuro_eqprop trace; not checked")
+        return FileFinding(path.name, DAMAGED, str(error))
     if trace.complete:
-        return Finding(path.name, OK, f"{trace.samples} samples, complete")
-    return Finding(path.name, NOTE, f"incomplete: holds the first {trace.samples} samples")
+        return FileFinding(path.name, OK, f"{trace.samples} samples, complete")
+    return FileFinding(path.name, NOTE, f"incomplete: holds the first {trace.samples} samples")

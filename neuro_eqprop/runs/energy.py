@@ -35,7 +35,7 @@ from neuro_eqprop.chips.profiles.load import load_profile, profile_names
 from neuro_eqprop.chips.quantities import parse_amount
 from neuro_eqprop.chips.workload import Workload, learning_shape, network_shape
 from neuro_eqprop.chips.workload_file import read_workload
-from neuro_eqprop.common.arrays import Ints, find_member, type_name
+from neuro_eqprop.common.arrays import Ints, parse_enum, type_name
 from neuro_eqprop.runs.evaluate import CountedRun, count_events
 from neuro_eqprop.runs.learning_cost import count_learning_events, samples_to_record
 from neuro_eqprop.runs.run_folder import ENERGY, RunFolder, open_folder
@@ -239,13 +239,13 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         chosen = at_supply(chosen, parse_amount(supply, "V"), named=profiles is not None)
     options = Options(
         seed=seed,
-        clock=None if clock is None else find_member("clock", Clock, clock),
+        clock=None if clock is None else parse_enum("clock", Clock, clock),
         step_seconds=step_seconds,
-        overhead=None if overhead is None else find_member("overhead", Overhead, overhead),
+        overhead=None if overhead is None else parse_enum("overhead", Overhead, overhead),
         tag_bits=tag_bits,
         soft_reset=soft_reset,
         chips=chips,
-        mapping=find_member("mapping", MappingGoal, mapping),
+        mapping=parse_enum("mapping", MappingGoal, mapping),
         cores=cores,
         rate=None if rate is None else parse_amount(rate, "Hz"),
     )

@@ -21,7 +21,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Availability:
     """Result of the check of one item.
 
     Parameters
@@ -46,14 +46,14 @@ def versions() -> dict[str, str]:
     return own | {name: number for name, number in found.items() if number}
 
 
-def backend_finding(name: str) -> Finding:
+def backend_availability(name: str) -> Availability:
     """Check whether a backend can run."""
     try:
         info = BACKENDS[name]
     except PluginError as error:
-        return Finding(f"backend {name}", False, str(error))
+        return Availability(f"backend {name}", False, str(error))
     reason = unavailable(info) or broken_side_environment(info)
-    return Finding(f"backend {name}", reason is None, reason or info.summary)
+    return Availability(f"backend {name}", reason is None, reason or info.summary)
 
 
 def broken_side_environment(info: BackendInfo) -> str | None:
@@ -81,12 +81,12 @@ def how_to_install(name: str) -> str:
     return f"pip install {name}"
 
 
-def check_environment() -> list[Finding]:
+def check_environment() -> list[Availability]:
     """Check the packages, simulators, tools and data sets that neuro_eqprop can use.
 
     Returns
     -------
-    list of Finding
+    list of Availability
         One for each item: `thing`, whether it is `here`, and a `note` with its version or how to
         get it.
 
@@ -96,24 +96,24 @@ def check_environment() -> list[Finding]:
     >>> [found.here for found in ne.check_environment() if found.thing == "numpy"]
     [True]
     """
-    findings = [Finding("python", True, sys.version.split()[0])]
+    findings = [Availability("python", True, sys.version.split()[0])]
     for name in (*PACKAGES, *EXTRAS):
         number = installed(name)
-        findings.append(Finding(name, number is not None, number or how_to_install(name)))
-    findings += [backend_finding(name) for name in BACKENDS]
+        findings.append(Availability(name, number is not None, number or how_to_install(name)))
+    findings += [backend_availability(name) for name in BACKENDS]
     compiler = shutil.which("gcc") or shutil.which("cc")
     note = compiler or (
         "optional: Brian2's other targets and building packages need one (Debian: apt install gcc)"
     )
-    findings.append(Finding("compiler", compiler is not None, note))
+    findings.append(Availability("compiler", compiler is not None, note))
     browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
     note = browser or (
         "optional: the tests of the report page need one (Debian: apt install chromium)"
     )
-    findings.append(Finding("browser", browser is not None, note))
+    findings.append(Availability("browser", browser is not None, note))
     places = data.summary()
     for name, entry in data.DATASETS.items():
         lacking = data.missing(entry)
         note = lacking or places[name]
-        findings.append(Finding(f"data set {name}", lacking is None, note))
+        findings.append(Availability(f"data set {name}", lacking is None, note))
     return findings

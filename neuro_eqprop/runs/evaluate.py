@@ -202,7 +202,7 @@ def no_spikes() -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Outputs:
     """Rates by layer and drive of the output, by a rate network or a simulator."""
 
     on: str
@@ -215,11 +215,11 @@ class Answer:
     """Fields of the evaluation that only spikes have."""
 
 
-def answer_of_rates(model: TrainedNetwork, on: str, x: Array) -> Answer:
-    """Return the answer of the rate network, computed by torch or NumPy."""
+def rate_outputs(model: TrainedNetwork, on: str, x: Array) -> Outputs:
+    """Return the outputs of the rate network, computed by torch or NumPy."""
     began = time.perf_counter()
     rates, drive = rates_on(model, on, x)
-    return Answer(on, rates, drive, time.perf_counter() - began)
+    return Outputs(on, rates, drive, time.perf_counter() - began)
 
 
 def run_compiled(spiking: LoweredNetwork, x: Array, **options: Any) -> tuple[Simulation, float]:  # noqa: ANN401
@@ -231,10 +231,10 @@ def run_compiled(spiking: LoweredNetwork, x: Array, **options: Any) -> tuple[Sim
     return run, compilation.seconds
 
 
-def answer_of_spikes(
+def spike_outputs(
     run: Simulation, x: Array, backend: Backend, seconds: float, compiled: float
-) -> Answer:
-    """Return the answer of a simulation that took `seconds`, `compiled` of them to compile."""
+) -> Outputs:
+    """Return the outputs of a simulation that took `seconds`, `compiled` of them to compile."""
     spiking = run.spiking
     spikes = {
         "code": spiking.code,
@@ -245,7 +245,7 @@ def answer_of_spikes(
         "overflows": None if spiking.bits is None else run.overflows,
         "warnings": warnings_of(spiking, run.steps),
     }
-    return Answer(backend.name, run.rates, run.drive, seconds - compiled, compiled, spikes)
+    return Outputs(backend.name, run.rates, run.drive, seconds - compiled, compiled, spikes)
 
 
 def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
@@ -287,7 +287,7 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
     exact = equilibria(model.network, model.params, split.x, damping=model.damping)
     if isinstance(on, str) and on in RATES:
         with rate_deadline(deadline):
-            answer = answer_of_rates(model, on, split.x)
+            outputs = rate_outputs(model, on, split.x)
         (progress or no_progress)(len(split))
     else:
         backend, began = load_backend(on), time.perf_counter()
@@ -300,17 +300,17 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
             shared=shared,
             deadline=deadline,
         )
-        answer = answer_of_spikes(run, split.x, backend, time.perf_counter() - began, compiled)
+        outputs = spike_outputs(run, split.x, backend, time.perf_counter() - began, compiled)
     return Evaluation(
-        on=answer.on,
+        on=outputs.on,
         bits=bits,
         samples=len(split),
-        accuracy=accuracy_of(answer.drive, split.y),
+        accuracy=accuracy_of(outputs.drive, split.y),
         rate_accuracy=accuracy_of(exact.drive, split.y),
-        **agreement(model.network, (exact.state, exact.drive), (answer.rates, answer.drive)),
-        **answer.spikes,
-        seconds=answer.seconds,
-        compile_seconds=answer.compile_seconds,
+        **agreement(model.network, (exact.state, exact.drive), (outputs.rates, outputs.drive)),
+        **outputs.spikes,
+        seconds=outputs.seconds,
+        compile_seconds=outputs.compile_seconds,
     )
 
 

@@ -92,19 +92,20 @@ class RunFolder:
 
     def coding(self, code: str | Code | None, bits: int | None) -> tuple[Code, int | None]:
         """Return the spike code and the weight bits: given, of the NIR file, or the defaults."""
-        given, held = None if code is None else find_code(code), self.spiking
-        if held is None:
+        given, spiking = None if code is None else find_code(code), self.spiking
+        if spiking is None:
             return given or Code.RATE, bits
-        if given not in {None, held.coding.code}:
+        if given not in {None, spiking.coding.code}:
             raise ArgumentError(
-                f"{self.path} holds a network of code {held.code!r}, not {code!r}; leave out `code`"
+                f"{self.path} holds a network of code {spiking.code!r}, not "
+                f"{code!r}; leave out `code`"
             )
-        if bits not in {None, held.bits}:
-            number = "floating point" if held.bits is None else f"{held.bits} bits"
+        if bits not in {None, spiking.bits}:
+            number = "floating point" if spiking.bits is None else f"{spiking.bits} bits"
             raise ArgumentError(
                 f"{self.path} holds a network in {number}, not {bits}; leave out `bits`"
             )
-        return held.coding.code, held.bits
+        return spiking.coding.code, spiking.bits
 
     def test_samples(self, count: int | None = None) -> Split:
         """Return the first `count` test samples, or all if None."""
@@ -124,9 +125,9 @@ def first_samples(data: Dataset, count: int | None) -> Split:
 
 RUN = (STUDY, MODEL, METRICS, RESUME)
 """Files that make a folder a run folder; one is enough."""
-OWN = (*RUN, BEST, EVALUATIONS, TRACES, ENERGY, REPORT)
+RUN_FILES = (*RUN, BEST, EVALUATIONS, TRACES, ENERGY, REPORT)
 """Files that belong to a run; others in its folder are never moved or removed."""
-BEFORE, LOCK = ".before", ".lock"
+BACKUP_DIR, LOCK = ".before", ".lock"
 """Folder that keeps the old run while a new one replaces it, and lock file of the writer."""
 
 
@@ -157,16 +158,16 @@ def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterato
                 yield
                 return
             refuse_run(path, force=force)  # another process may have written one before the lock
-            set_aside(path)
+            backup_run(path)
             try:
                 yield
             except BaseException as error:
                 # A run that is interrupted in its first epoch can be resumed from its study.
-                interrupted = not isinstance(error, Exception) and not (path / BEFORE).exists()
+                interrupted = not isinstance(error, Exception) and not (path / BACKUP_DIR).exists()
                 if not interrupted and not (path / RESUME).exists():
-                    put_back(path)
+                    restore_run(path)
                 raise
-            remove(path / BEFORE)
+            remove(path / BACKUP_DIR)
     finally:
         if made and path.is_dir() and not any(path.iterdir()):
             path.rmdir()
@@ -198,38 +199,38 @@ def locked(path: Path, *, quiet: bool = False) -> Iterator[None]:
 
 def refuse_run(path: Path, *, force: bool) -> None:
     """Raise RunError if a folder holds a run, unless `force`."""
-    held = [name for name in RUN if (path / name).exists()]
-    if held and not force:
+    present = [name for name in RUN if (path / name).exists()]
+    if present and not force:
         raise RunError(
-            f"{path} already holds a run ({', '.join(held)}); choose another `out`, go on with "
+            f"{path} already holds a run ({', '.join(present)}); choose another `out`, go on with "
             f"resume=True, or replace it with force=True"
         )
 
 
-def set_aside(path: Path) -> None:
-    """Move the files of a run to the folder `BEFORE`.
+def backup_run(path: Path) -> None:
+    """Move the files of a run to the folder `BACKUP_DIR`.
 
     If that holds a run already, and the newer one has no model, the newer one is removed instead.
     """
-    kept = path / BEFORE
+    kept = path / BACKUP_DIR
     if not any((path / name).exists() for name in RUN):
         return
     if kept.exists() and not (path / MODEL).exists():
         # The newer run did not finish; the kept one is worth more.
-        for name in OWN:
+        for name in RUN_FILES:
             remove(path / name)
         return
     remove(kept)
     kept.mkdir()
-    for name in [name for name in OWN if (path / name).exists()]:
+    for name in [name for name in RUN_FILES if (path / name).exists()]:
         (path / name).replace(kept / name)
 
 
-def put_back(path: Path) -> None:
+def restore_run(path: Path) -> None:
     """Remove the files of a failed run, and restore those that it was to replace."""
     for name in RUN:
         remove(path / name)
-    kept = path / BEFORE
+    kept = path / BACKUP_DIR
     if kept.is_dir():
         for each in kept.iterdir():
             each.replace(path / each.name)
@@ -255,7 +256,7 @@ def save_model(path: Path, model: TrainedNetwork) -> None:
     """Write the model of a run with the digest of its study, and remove its resume state."""
     checkpoint.save(path / MODEL, model, study=study_digest(path / STUDY))
     (path / RESUME).unlink(missing_ok=True)
-    remove(path / BEFORE)
+    remove(path / BACKUP_DIR)
 
 
 def open_folder(path: str | Path, *, dataset: str | Path | None = None) -> RunFolder:
@@ -324,7 +325,7 @@ def save_run(
         save_model(out, model)
 
 
-def head(path: Path | None, study: Study, model: TrainedNetwork) -> dict[str, Any]:
+def summary_fields(path: Path | None, study: Study, model: TrainedNetwork) -> dict[str, Any]:
     """Return the fields that the results of `train` and `learn` share."""
     return {
         "run": None if path is None else str(path),

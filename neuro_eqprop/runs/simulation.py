@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.common.arrays import Array, Ints, Named
+from neuro_eqprop.common.arrays import Array, Ints, NamedDict
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.simulators.recordings import Counts
@@ -63,8 +63,8 @@ class Simulation:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rates", Named("layer", self.rates))
-        object.__setattr__(self, "counts", Named("population and phase", self.counts))
+        object.__setattr__(self, "rates", NamedDict("layer", self.rates))
+        object.__setattr__(self, "counts", NamedDict("population and phase", self.counts))
 
     def __repr__(self) -> str:
         return f"Simulation({self.description})"

@@ -28,7 +28,7 @@ def training_result(
     test = score(ops, network, params, data.test, damping=study.damping)
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
-        **run_folder.head(out, study, model),
+        **run_folder.summary_fields(out, study, model),
         "train_accuracy": score(ops, network, params, data.train, SETTLED, study.damping).accuracy,
         **held,
         "test_accuracy": test.accuracy,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints, Named, UnknownNameError, type_name
+from neuro_eqprop.common.arrays import Array, Ints, NamedDict, UnknownNameError, type_name
 from neuro_eqprop.dynamics.schedules import DT, Schedule
 from neuro_eqprop.simulators.synapse_recording import (
     COLUMNS,
@@ -245,7 +245,7 @@ class TraceData:
     def __post_init__(self) -> None:
         for name, kind in RECORDED.items():
             if type(found := getattr(self, name)) is dict:
-                object.__setattr__(self, name, Named(kind, found))
+                object.__setattr__(self, name, NamedDict(kind, found))
 
     @classmethod
     def from_recordings(

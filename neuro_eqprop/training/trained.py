@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.common.arrays import Array, Ints, Named
+from neuro_eqprop.common.arrays import Array, Ints, NamedDict
 from neuro_eqprop.data import Split
 from neuro_eqprop.data.samples import LabelledSamples, as_split, sample_rows
 from neuro_eqprop.dynamics.inference import Inference, infer_in_chunks
@@ -36,7 +36,7 @@ class TrainedNetwork:
     diverged: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "params", Named("parameter", self.params))
+        object.__setattr__(self, "params", NamedDict("parameter", self.params))
 
     def __repr__(self) -> str:
         made = f"{self.layout}, {self.parameters} parameters, {self.summary}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.common.arrays import find_member
+from neuro_eqprop.common.arrays import parse_enum
 from neuro_eqprop.runs.executors import make_executor
 from sims.claims import latex, report
 from sims.claims.claim import Budget, Claim
@@ -172,7 +172,7 @@ def check_claims(
     neuro_eqprop.common.arrays.UnknownNameError: unknown claim 'no-such-claim'; known: ...
     """
     chosen, folder = claims([ids] if isinstance(ids, str) else ids), Path(out)
-    size = find_member("budget", Budget, budget)
+    size = parse_enum("budget", Budget, budget)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; `out` names a folder for the results")
     executor = make_executor(

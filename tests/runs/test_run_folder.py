@@ -116,7 +116,7 @@ def test_force_keeps_the_old_run_until_the_new_one_works(
     ne.train("layered", "digits", hidden=(4,), epochs=1, out=run, force=True)
     assert open_run(run).study.flat()["hidden"] == (4,)
     assert (run / "mine.h5").read_text() == "mine"
-    assert not (run / run_folder.BEFORE).exists()
+    assert not (run / run_folder.BACKUP_DIR).exists()
 
 
 def test_a_replacement_that_was_killed_early_gives_way_to_the_old_run(run: Path) -> None:

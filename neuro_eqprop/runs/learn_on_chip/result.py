@@ -10,7 +10,7 @@ import numpy as np
 from neuro_eqprop.runs.learn_on_chip.evaluation import spectral_norms
 from neuro_eqprop.runs.learn_on_chip.model import OnChipNetwork
 from neuro_eqprop.runs.on_chip_config import RATES
-from neuro_eqprop.runs.run_folder import head
+from neuro_eqprop.runs.run_folder import summary_fields
 
 SUMMED = ("weight_updates", "tag_updates", "trace_updates", "clipped", "overflows")
 """Metrics that the result sums over epochs."""
@@ -25,7 +25,7 @@ def learning_result(model: OnChipNetwork) -> dict[str, Any]:
     steps = {phase.name: phase.steps for phase in model.schedule}
     nudged = model.schedule[-1].steps
     return {
-        **head(model.path, model.study, model),
+        **summary_fields(model.path, model.study, model),
         "train_accuracy": last["train_accuracy"],
         "test_accuracy": last["test_accuracy"],
         "seconds": model.seconds,

@@ -138,7 +138,9 @@ def print_chips(report: EnergyReport, console: Console) -> None:
             escape(joules_cell(found)),
             "" if joules is None else si_range(joules.low, joules.high, "J"),
             (">= " if found.seconds_at_least else "") + si(each.seconds, "s"),
-            *((known[0] if joules else "") if known else short(speed), short(yield_))[: len(extra)],
+            *((known[0] if joules else "") if known else two_digits(speed), two_digits(yield_))[
+                : len(extra)
+            ],
             style="dim" if joules is None else "",
         )
     console.print(table)
@@ -149,7 +151,7 @@ def print_chips(report: EnergyReport, console: Console) -> None:
             console.print(f"[bold]{escape(each.profile)}: {escape(each.scenario)}[/bold]")
 
 
-def short(value: float | None) -> str:
+def two_digits(value: float | None) -> str:
     """A number in two digits."""
     return "-" if value is None else f"{value:.2g}"
 
