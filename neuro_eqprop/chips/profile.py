@@ -210,6 +210,19 @@ class Profile:
         known = sum(isinstance(entry, Quantity) for entry in self.entries.values())
         return f"<Profile {self.name}: {self.title}, {known} known quantities>"
 
+    def check_chip(self) -> None:
+        """Raise ValueError unless this is a spiking chip, and no scenario without its factors."""
+        if self.missing:
+            each = ", ".join(f"{self.name}.scale.{name}" for name in self.missing)
+            raise ValueError(
+                f"profile {self.name!r} is a scenario and waits for your factor: override "
+                f"{self.name}.scale, or {each}"
+            )
+        if self.device is not Device.SPIKING:
+            raise ValueError(
+                f"profile {self.name!r} is no spiking chip; dense devices are always compared"
+            )
+
     def entry(self, key: str) -> Entry:
         """The entry of a key; `Unknown` if the profile has none."""
         if key not in self.entries and key not in KEYS:

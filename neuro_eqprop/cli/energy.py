@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -33,6 +33,7 @@ from neuro_eqprop.cli.options import (
     size_option,
 )
 from neuro_eqprop.cli.progress import stages
+from neuro_eqprop.runs.energy_settings import EnergySettings
 from neuro_eqprop.runs.run_folder import ENERGY
 
 if TYPE_CHECKING:
@@ -170,41 +171,20 @@ def run(args: Namespace) -> EnergyReport:
         profiles = load_profiles(args.profile or spiking_chips(), args.override)
     with stages() as progress:
         report = ne.estimate_energy(
-            args.counts or args.run,
-            profiles,
-            samples=args.samples,
-            steps=args.steps,
-            code=args.code,
-            bits=args.bits,
-            input=args.input,
-            presentations=args.presentations,
-            batch=args.batch,
-            clock=args.time,
-            step_seconds=args.step_seconds,
-            overhead=args.overhead,
-            tag_bits=args.tag_bits,
-            soft_reset=SOFT_RESET[args.soft_reset],
-            chips=args.chips,
-            mapping=args.mapping,
-            cores=args.cores,
-            rate=args.rate,
-            supply=args.supply,
-            target=args.target,
-            pareto=args.pareto,
-            pareto_steps=args.pareto_steps,
-            pareto_bits=args.pareto_bits,
-            curve=args.curve,
-            curve_samples=args.curve_samples,
-            beside=args.beside,
-            explain=args.explain,
-            seed=args.seed,
-            progress=progress,
+            args.counts or args.run, profiles, progress=progress, **settings_of(args)
         )
     report = replace(report, run=args.run and str(args.run), options=tuple(given_options(args)))
     report = replace(report, sensitivity=args.sensitivity)
     if args.run is not None:
         report = replace(report, file=str(report.save(args.run / ENERGY)))
     return write_extras(report, args)
+
+
+def settings_of(args: Namespace) -> dict[str, Any]:
+    """Return the settings of `estimate_energy` that options give, by name."""
+    names = [each.name for each in fields(EnergySettings) if hasattr(args, each.name)]
+    given = {name: getattr(args, name) for name in names}
+    return given | {"clock": args.time, "soft_reset": SOFT_RESET[args.soft_reset]}
 
 
 def write_extras(report: EnergyReport, args: Namespace) -> EnergyReport:

@@ -24,11 +24,9 @@ from neuro_eqprop.runs.simulate import SampleCallback, no_progress, run_spikes
 from neuro_eqprop.runs.simulation import Simulation
 from neuro_eqprop.runs.workers import ALONE, Shared
 from neuro_eqprop.simulators.base import Backend, Feature
-from neuro_eqprop.simulators.recordings import Counts
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
-from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lowered import LoweredNetwork, lower_network
 from neuro_eqprop.training.trained import TrainedNetwork
 
@@ -374,45 +372,4 @@ def evaluate_in_parts(
         rate_accuracy=rate_accuracy,
         agreement=agreed,
         seconds=time.perf_counter() - began,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class CountedRun:
-    """Events of inference, counted on the emulator."""
-
-    network: SpikingNetwork
-    counts: Mapping[tuple[str, str], Counts]
-    samples: int
-    steps: int
-    input_coding: str
-    dense_macs: int
-    """MACs of one dense feed-forward pass."""
-    outside: frozenset[str]
-    """Populations that carry the input."""
-    accuracy: float
-
-
-def count_events(
-    model: TrainedNetwork,
-    split: Split,
-    *,
-    code: str | Code,
-    steps: int | None = None,
-    bits: int | None = None,
-    input: str | InputCoding = "current",  # noqa: A002
-    progress: SampleCallback | None = None,
-) -> CountedRun:
-    """Run inference on the emulator, in fixed point if `bits` is given, and count its events."""
-    spiking = lower_network(model.network, model.params, code=code, bits=bits, input=input)
-    run = run_spikes(spiking, split.x, on="emulator", steps=steps, progress=progress)
-    return CountedRun(
-        run.network,
-        run.counts,
-        run.samples,
-        run.steps,
-        spiking.input.name,
-        run.dense_macs,
-        spiking.input_populations,
-        run.accuracy(split.y),
     )

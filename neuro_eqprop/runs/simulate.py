@@ -124,6 +124,7 @@ def run_spikes(
         counts,
         overflows,
         time.perf_counter() - began,
+        x,
     )
 
 

@@ -40,6 +40,8 @@ class Simulation:
         In fixed point, how often a current wrapped or a voltage saturated.
     seconds : float
         Wall-clock time of the run.
+    x : array (samples, features), optional
+        The samples that ran.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Simulation:
     counts: Mapping[tuple[str, str], Counts]
     overflows: int = 0
     seconds: float = 0.0
+    x: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rates", NamedDict("layer", self.rates))

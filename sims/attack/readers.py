@@ -41,7 +41,7 @@ def make_valid_files(folder: Path) -> None:
     from neuro_eqprop.chips.profiles.load import profile_folder
     from neuro_eqprop.chips.workload_file import write_workload
     from neuro_eqprop.files.package_data import data_folder
-    from neuro_eqprop.runs.energy import CountSettings, simulation_counts
+    from neuro_eqprop.runs.event_source import workload_of
     from neuro_eqprop.runs.translate import translate
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def make_valid_files(folder: Path) -> None:
     (folder / "sweep.toml").write_text(
         '[settings]\ndataset = "digits"\nepochs = 1\n[axes]\nbeta = [0.1, 0.5]\n'
     )
-    write_workload(folder / "counts.json", simulation_counts(found, CountSettings()).workload)
+    write_workload(folder / "counts.json", workload_of(found))
     make_states(folder)
 
 

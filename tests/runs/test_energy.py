@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -14,6 +15,9 @@ from neuro_eqprop.chips.energy.file import EnergyFileError, read_energy
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
 from neuro_eqprop.chips.workload_file import write_workload
 from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.runs.energy import no_progress
+from neuro_eqprop.runs.energy_settings import EnergySettings
+from neuro_eqprop.runs.event_source import find_events
 
 
 def lines_of(result: EnergyEstimate | EnergyReport) -> list[str]:
@@ -128,14 +132,41 @@ def test_a_simulation_is_estimated_with_its_own_counts(
     assert events == [(t.name, t.amount) for t in counted.terms if not t.key.startswith("power.")]
     assert found["loihi1"].learning.reason == "unknown: no learning run counted"
     assert found.counted.source == "a simulation on reference"
-    with pytest.raises(ValueError, match="the simulation has its own steps"):
-        ne.estimate_energy(simulation, "loihi1", steps=4)
+
+
+@pytest.mark.parametrize("on", ["emulator", "reference", "snntorch"])
+def test_the_run_that_is_shown_is_not_simulated_again(
+    trained_run: Path, on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ne.open_run(trained_run)
+    spiking = run.model.to_spiking(code="rate", input="rate")
+    simulation = spiking.run(run.data.test.x[:4], on=on, steps=8)
+    emulator, ran = ne.load_backend("emulator"), list[str]()
+    simulate = type(emulator).run
+
+    def run_counted(self: Any, *given: Any, **more: Any) -> Any:  # noqa: ANN401
+        ran.append("emulator")
+        return simulate(self, *given, **more)
+
+    monkeypatch.setattr(type(emulator), "run", run_counted)
+    same = ne.estimate_energy(simulation, ["loihi1"], steps=8, code="rate", input="rate")
+    assert (ran, same.counted.source) == ([], f"a simulation on {on}")
+    synops = simulation.total.synops / simulation.samples
+    assert same.counted.synops == pytest.approx(synops)
+    other = ne.estimate_energy(simulation, ["loihi1"], steps=4, bits=6)
+    assert ran == ["emulator"]
+    assert other.counted.source == (
+        f"a simulation on {on}; counted again on the emulator: steps=4, bits=6"
+    )
+    assert (other.counted.samples, other.counted.steps, other.counted.bits) == (4, 4, 6)
+    uncounted = ne.estimate_energy(replace(simulation, counts={}), ["loihi1"])
+    assert uncounted.counted.source.endswith("counted again on the emulator: it has no counts")
+    with pytest.raises(ValueError, match="the simulation has its own steps and did not keep"):
+        ne.estimate_energy(replace(simulation, x=None), "loihi1", steps=4)
 
 
 def test_counts_of_a_file_are_estimated(trained_run: Path, tmp_path: Path) -> None:
-    from neuro_eqprop.runs.energy import CountSettings, count_source, no_progress
-
-    counted = count_source(trained_run, CountSettings(samples=2, steps=4), no_progress)
+    counted = find_events(trained_run, EnergySettings(samples=2, steps=4), no_progress)
     path = tmp_path / "counts.json"
     write_workload(path, counted.workload)
     given = ne.estimate_energy(path, "loihi1")
@@ -158,6 +189,8 @@ def test_wrong_arguments_are_refused_with_what_exists(trained_run: Path) -> None
         ne.estimate_energy("nowhere", "loihi1")
     with pytest.raises(UnknownNameError, match="unknown clock 'tock'; known: tick, model"):
         ne.estimate_energy(trained_run, "loihi1", clock="tock")
+    with pytest.raises(UnknownNameError, match="unknown setting 'stepps'; known: steps"):
+        ne.estimate_energy(trained_run, "loihi1", stepps=4)
     with pytest.raises(TypeError, match="source is an int"):
         ne.estimate_energy(3, "loihi1")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match=r"energy\.json is missing"):

@@ -21,7 +21,7 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.runs import evaluate as evaluate_module
 from neuro_eqprop.runs import workers as workers_module
 from neuro_eqprop.runs.checkpoint import save
-from neuro_eqprop.runs.evaluate import Evaluation, agreement, count_events, evaluate
+from neuro_eqprop.runs.evaluate import Evaluation, agreement, evaluate
 from neuro_eqprop.runs.run_folder import RunError
 from neuro_eqprop.simulators.base import Backend, Feature, Result, Support
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
@@ -186,7 +186,7 @@ def test_a_network_that_cannot_be_lowered_names_its_layer(tmp_path: Path) -> Non
 
 
 def test_events_are_counted(run: Run) -> None:
-    counted = count_events(run.model, run.data.test, steps=16, code=Code.RATE)
+    counted = run.model.to_spiking(code="rate").run(run.data.test.x, on="emulator", steps=16)
     assert (counted.samples, counted.steps) == (360, 16)
     assert counted.dense_macs == 64 * 20 + 20 * 10
     assert sum(c.updates_active + c.updates_idle for c in counted.counts.values()) == (

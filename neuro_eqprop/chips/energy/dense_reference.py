@@ -9,8 +9,9 @@ from math import erf, log, sqrt
 
 from neuro_eqprop.chips.boundary import Boundary, BoundaryError
 from neuro_eqprop.chips.energy.discrepancy import NORMAL_95
-from neuro_eqprop.chips.energy.estimate import Estimate, Options, estimate_use
+from neuro_eqprop.chips.energy.estimate import Estimate, estimate_use
 from neuro_eqprop.chips.energy.monte_carlo import Draws, Energy, energy
+from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.profile import Device, Profile
 from neuro_eqprop.chips.workload import Workload
 
@@ -160,7 +161,7 @@ def arithmetic_ratio(profile: Profile, workload: Workload) -> float:
 def activity_curve(
     workload: Workload,
     profile: Profile,
-    options: Options,
+    settings: EstimateSettings,
     boundary: Boundary,
     allocation: Mapping[str, int],
 ) -> list[tuple[float, float]]:
@@ -168,10 +169,10 @@ def activity_curve(
     if workload.activity == 0:
         return []
     points = []
-    options = replace(options, draws=CURVE_DRAWS, allocation=allocation)
+    settings = replace(settings, draws=CURVE_DRAWS, allocation=allocation)
     for activity in ACTIVITIES:
         scaled = workload.scaled(activity / workload.activity)
-        found = estimate_use(scaled, profile, options, learning=False)
+        found = estimate_use(scaled, profile, settings, learning=False)
         if boundary in found.within:
             points.append((activity, found.within[boundary].value))
     return points
@@ -191,14 +192,14 @@ def compare_with_references(
     profile: Profile,
     found: Estimate,
     references: Iterable[Reference],
-    options: Options,
+    settings: EstimateSettings,
 ) -> list[Comparison]:
     """A chip compared with every reference; its activity curve is made once per boundary."""
     references = [each for each in references if each.joules_per_mac is not None]
     boundaries = {each.boundary for each in references} & set(found.within)
     allocations = () if found.placement is None else found.placement.allocations
     cores = {each.name: each.cores for each in allocations}
-    curves = {b: activity_curve(workload, profile, options, b, cores) for b in boundaries}
+    curves = {b: activity_curve(workload, profile, settings, b, cores) for b in boundaries}
     return [
         compare_with_reference(workload, profile, found, each, curves.get(each.boundary))
         for each in references

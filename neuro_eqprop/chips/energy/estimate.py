@@ -13,7 +13,6 @@ from neuro_eqprop.chips.energy.event_counts import events_per_sample
 from neuro_eqprop.chips.energy.mapping import (
     Candidate,
     MappingCost,
-    MappingGoal,
     choose,
     placements,
     spaced,
@@ -21,7 +20,8 @@ from neuro_eqprop.chips.energy.mapping import (
     too_many_cores,
 )
 from neuro_eqprop.chips.energy.metrics import DutyCycle, by_layer, by_phase, duty_cycle
-from neuro_eqprop.chips.energy.monte_carlo import SIZE, Draws, Energy, Interval, energy, interval
+from neuro_eqprop.chips.energy.monte_carlo import Draws, Energy, Interval, energy, interval
+from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.terms import (
     AllInError,
     Drawn,
@@ -33,9 +33,9 @@ from neuro_eqprop.chips.energy.terms import (
     host_terms,
     power_terms,
 )
-from neuro_eqprop.chips.energy.time import Clock, duration
+from neuro_eqprop.chips.energy.time import duration
 from neuro_eqprop.chips.placement import Placement, PlacementStatus, place
-from neuro_eqprop.chips.profile import Evidence, Included, Overhead, Profile, Quantity, Unknown
+from neuro_eqprop.chips.profile import Evidence, Included, Overhead, Profile, Unknown
 from neuro_eqprop.chips.workload import Workload
 from neuro_eqprop.common.arrays import Array
 
@@ -147,39 +147,6 @@ class Estimate:
         return self.samples * self.seconds.value
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How an estimate is made."""
-
-    seed: int = 0
-    """Seed of the Monte Carlo draws."""
-    clock: Clock | None = None
-    """Source of the time of a step; None for that of the profile."""
-    step_seconds: float | None = None
-    """Measured time of a step, instead of a model."""
-    overhead: Overhead | None = None
-    """The power counted for an idle chip; loaded idle where known."""
-    tag_bits: int | None = None
-    """Bits of a learning tag; None for those of the profile."""
-    soft_reset: bool | None = None
-    """Whether neurons take the compartments of a soft reset; None where their code needs it."""
-    chips: int | None = None
-    """Available chips; None for the largest machine of the profile."""
-    draws: int = SIZE
-    mapping: MappingGoal = MappingGoal.LEAST_ENERGY
-    """Objective of the mapping of populations to cores."""
-    rate: float | None = None
-    """Samples a second on a chip that is always on; None for one sample after the other."""
-    host_mac: Quantity | None = None
-    """Cost of a multiplication on the host that computes input currents; None to leave it out."""
-    discrepancy: Discrepancy = NONE
-    """Error of the model itself, on top of that of the constants."""
-    cores: int | None = None
-    """Number of cores to use; None for as many as the mapping chooses."""
-    allocation: Mapping[str, int] | None = None
-    """The least cores of each population, instead of a mapping."""
-
-
 def estimate_job(
     job: Job,
     profile: Profile,
@@ -270,9 +237,9 @@ class CoresError(ValueError):
 
 
 def map_workload(
-    workload: Workload, profile: Profile, options: Options, *, learning: bool
+    workload: Workload, profile: Profile, settings: EstimateSettings, *, learning: bool
 ) -> tuple[Placement, tuple[MappingCost, ...]]:
-    """The placement chosen by the options, and the cost of each mapping if they differ."""
+    """The placement chosen by the settings, and the cost of each mapping if they differ."""
     shape = workload.shape
     if learning and not shape.plastic:
         shape = shape.make_plastic()
@@ -281,54 +248,54 @@ def map_workload(
         return place(
             shape,
             profile,
-            tag_bits=options.tag_bits,
-            soft_reset=options.soft_reset,
-            chips=options.chips,
+            tag_bits=settings.tag_bits,
+            soft_reset=settings.soft_reset,
+            chips=settings.chips,
             at_least=at_least,
         )
 
     def nominal(placement: Placement) -> tuple[float | None, float | None]:
-        mean, one = workload.without_steps, Draws(options.seed, 1)
+        mean, one = workload.without_steps, Draws(settings.seed, 1)
         try:
-            found = estimate_placed(mean, placement, profile, options, one, learning=learning)
+            found = estimate_placed(mean, placement, profile, settings, one, learning=learning)
         except AllInError:
             return None, None
         joules = None if found.joules is None else found.joules.nominal
         return joules, None if found.seconds is None else found.nominal_seconds
 
-    if options.allocation is not None:
-        return placed(options.allocation), ()
-    if reason := too_many_cores(shape, profile, placed, cores=options.cores, chips=options.chips):
+    if settings.allocation is not None:
+        return placed(settings.allocation), ()
+    if reason := too_many_cores(shape, profile, placed, cores=settings.cores, chips=settings.chips):
         raise CoresError(reason, placed({}))
-    every = list(placements(workload, profile, placed, cores=options.cores, learning=learning))
+    every = list(placements(workload, profile, placed, cores=settings.cores, learning=learning))
     if len(every) == 1:
-        enough = options.cores is None
-        return every[0] if enough else too_few_cores(every[0], options.cores or 0), ()
+        enough = settings.cores is None
+        return every[0] if enough else too_few_cores(every[0], settings.cores or 0), ()
     priced = [Candidate(each, *nominal(each)) for each in spaced(every)]
-    chosen, costs = choose(priced, options.mapping, cores=options.cores)
+    chosen, costs = choose(priced, settings.mapping, cores=settings.cores)
     return chosen.placement, costs
 
 
 def estimate_use(
-    workload: Workload, profile: Profile, options: Options, *, learning: bool
+    workload: Workload, profile: Profile, settings: EstimateSettings, *, learning: bool
 ) -> Estimate:
     """Place a workload on a chip and estimate one sample of its inference or of its learning."""
     try:
-        placement, costs = map_workload(workload, profile, options, learning=learning)
+        placement, costs = map_workload(workload, profile, settings, learning=learning)
     except CoresError as error:
         return Estimate(placement=error.placement, reason=f"{REFUSED}: {error}")
     reason = why_not(workload, profile, placement, learning=learning)
     if reason:
         return Estimate(placement=placement, reason=reason)
-    draws = Draws(options.seed, options.draws)
+    draws = Draws(settings.seed, settings.draws)
     try:
-        estimate = estimate_placed(workload, placement, profile, options, draws, learning=learning)
+        estimate = estimate_placed(workload, placement, profile, settings, draws, learning=learning)
     except AllInError as error:
         return Estimate(placement=placement, reason=f"{REFUSED}: {error}")
     reason = "unknown: no cost of this chip is published" if estimate.joules is None else ""
     if placement.allocations and estimate.joules is not None:
-        estimate = add_metrics(estimate, workload, placement, profile, options, learning=learning)
-    goal = options.mapping.value if options.cores is None else f"{options.cores} cores given"
+        estimate = add_metrics(estimate, workload, placement, profile, settings, learning=learning)
+    goal = settings.mapping.value if settings.cores is None else f"{settings.cores} cores given"
     return replace(estimate, placement=placement, reason=reason, mapping=goal, mappings=costs)
 
 
@@ -337,7 +304,7 @@ def add_metrics(
     workload: Workload,
     placement: Placement,
     profile: Profile,
-    options: Options,
+    settings: EstimateSettings,
     *,
     learning: bool,
 ) -> Estimate:
@@ -345,10 +312,10 @@ def add_metrics(
     nominal = 0.0 if found.joules is None else found.joules.nominal
     rest = (workload, placement, profile, nominal)
     duty = None
-    if options.rate is not None:
+    if settings.rate is not None:
         duty = duty_cycle(
             profile,
-            options.rate,
+            settings.rate,
             joules=None if found.joules is None else found.joules.value,
             seconds=None if found.seconds is None else found.seconds.value,
             chips=placement.chips or 1,
@@ -362,7 +329,7 @@ def estimate_placed(
     workload: Workload,
     placement: Placement,
     profile: Profile,
-    options: Options,
+    settings: EstimateSettings,
     draws: Draws,
     *,
     learning: bool,
@@ -371,20 +338,20 @@ def estimate_placed(
     time = duration(
         *(workload, placement, profile, draws),
         learning=learning,
-        clock=options.clock,
-        step_seconds=options.step_seconds,
+        clock=settings.clock,
+        step_seconds=settings.step_seconds,
     )
     if time.draws is not None and time.modelled:
-        factor = draws.factor("model time", options.discrepancy.time)
+        factor = draws.factor("model time", settings.discrepancy.time)
         time = replace(time, draws=time.draws * factor)
     job = Job(
         events_per_sample(workload, placement, profile, learning=learning),
         time,
         placement.chips or 1,
     )
-    host = host_terms(workload.per_sample("host_macs"), options.host_mac, draws)
+    host = host_terms(workload.per_sample("host_macs"), settings.host_mac, draws)
     return estimate_job(
-        *(job, profile, draws, host), overhead=options.overhead, discrepancy=options.discrepancy
+        *(job, profile, draws, host), overhead=settings.overhead, discrepancy=settings.discrepancy
     )
 
 

@@ -24,10 +24,11 @@ from neuro_eqprop.chips.energy.discrepancy import (
     Residual,
     learn,
 )
-from neuro_eqprop.chips.energy.estimate import Options, estimate_job, estimate_use
+from neuro_eqprop.chips.energy.estimate import estimate_job, estimate_use
 from neuro_eqprop.chips.energy.event_counts import Event
 from neuro_eqprop.chips.energy.mapping import MappingGoal
 from neuro_eqprop.chips.energy.monte_carlo import Draws, Interval, interval
+from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.terms import Job
 from neuro_eqprop.chips.energy.time import Duration, barrier_events
 from neuro_eqprop.chips.noc_traffic import noc_traffic
@@ -458,7 +459,7 @@ def predict_network(
 ) -> Prediction:
     """Cores, messages, seconds, joules or watts of a network that is placed."""
     workload = network.workload(case.steps)
-    options = Options(
+    settings = EstimateSettings(
         seed=draws.seed,
         draws=draws.size,
         mapping=MappingGoal(case.mapping),
@@ -466,7 +467,7 @@ def predict_network(
         overhead=case.overhead,
         step_seconds=case.seconds / case.steps if case.seconds else None,
     )
-    found = estimate_use(workload, profile, options, learning=False)
+    found = estimate_use(workload, profile, settings, learning=False)
     placement = found.placement
     if placement is None or placement.cores is None:
         raise CaseError(f"case {case.name!r}: {found.reason or 'the network is not placed'}")

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from neuro_eqprop.api.model import Model
-from neuro_eqprop.chips.energy.estimate import Estimate, Options, estimate_use
+from neuro_eqprop.chips.energy.estimate import Estimate, estimate_use
+from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.profile import Profile
 from neuro_eqprop.chips.profiles.load import load_profile
 from neuro_eqprop.chips.workload import Workload, network_shape
-from neuro_eqprop.runs.evaluate import count_events
-from neuro_eqprop.spiking.codes import find_code
+from neuro_eqprop.runs.simulate import run_spikes
+from neuro_eqprop.spiking.lowered import lower_network
 from sims.claims.claim import Json, UndecidedError
 from sims.claims.experiments.common import data_of, study_of, train_study
 
@@ -48,23 +48,20 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
     study, data = study_of(arguments, seed), data_of(arguments)
     trained = train_study(study, data)
     split = data.test.take(slice(0, min(arguments["samples"], len(data.test))))
-    counted = count_events(
-        Model(trained.network, trained.params, study.training.epochs, study),
-        split,
-        steps=arguments["steps"],
-        code=find_code(arguments["code"]),
-    )
+    spiking = lower_network(trained.network, trained.params, code=arguments["code"])
+    counted = run_spikes(spiking, split.x, on="emulator", steps=arguments["steps"])
     workload = Workload(
         network_shape(counted.network, bits=8),
         counted.counts,
         counted.samples,
         counted.steps,
-        counted.input_coding,
+        spiking.input.name,
         counted.dense_macs,
     )
     gpu, rows = load_profile(arguments["gpu"]), []
+    settings = EstimateSettings(seed=seed)
     for name in arguments["chips"]:
-        estimate = estimate_use(workload, load_profile(name), Options(seed=seed), learning=False)
+        estimate = estimate_use(workload, load_profile(name), settings, learning=False)
         if estimate.joules is None:
             continue
         whole = (estimate.joules.value, estimate.joules.low, estimate.joules.high)

@@ -17,11 +17,12 @@ from neuro_eqprop.chips.energy.dense_reference import (
     dense_references,
     energy_ratio,
 )
-from neuro_eqprop.chips.energy.estimate import NO_LEARNING, Options, estimate_job
+from neuro_eqprop.chips.energy.estimate import NO_LEARNING, estimate_job
 from neuro_eqprop.chips.energy.estimate_workload import estimate_chip
 from neuro_eqprop.chips.energy.event_counts import Event, events_per_sample
 from neuro_eqprop.chips.energy.monte_carlo import Draws, interval
 from neuro_eqprop.chips.energy.pareto import Point, best, front
+from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.terms import AllInError, Job
 from neuro_eqprop.chips.energy.time import Clock, Duration, duration
 from neuro_eqprop.chips.placement import place
@@ -87,7 +88,7 @@ def given(seconds: float, draws: Draws) -> Duration:
 
 
 def test_every_term_is_events_times_cost_or_power_times_time(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, Options(seed=0, step_seconds=1e-3)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings(seed=0, step_seconds=1e-3)).inference
     assert found.joules is not None
     nominal = {term.name: term.joules.nominal for term in found.terms}
     seconds = STEPS * 1e-3
@@ -110,13 +111,13 @@ def test_every_term_is_events_times_cost_or_power_times_time(loihi: Profile) -> 
 
 
 def test_what_has_no_price_is_listed_with_its_events_and_never_zero(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, Options(seed=0)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
     missing = {each.name: each.amount for each in found.missing}
     assert missing == {"input": 128, "output": 10, "barrier": STEPS}
     assert found.at_least
     assert not {"input", "output", "barrier"} & {term.name for term in found.terms}
     (priced,) = load_profiles(["loihi1"], ["loihi1.energy.input=1nJ"])
-    more = estimate_chip(work(), priced, Options(seed=0)).inference
+    more = estimate_chip(work(), priced, EstimateSettings(seed=0)).inference
     assert found.joules is not None
     assert more.joules is not None
     assert more.joules.value - found.joules.value == pytest.approx(128e-9, rel=1e-6)
@@ -124,7 +125,7 @@ def test_what_has_no_price_is_listed_with_its_events_and_never_zero(loihi: Profi
 
 def test_loaded_idle_or_static_and_host_but_never_both(loihi: Profile) -> None:
     def powers(overhead: Overhead | None) -> set[str]:
-        options = Options(seed=0, overhead=overhead)
+        options = EstimateSettings(seed=0, overhead=overhead)
         found = estimate_chip(work(), loihi, options).inference
         return {term.key for term in found.terms if term.key.startswith("power.")}
 
@@ -168,7 +169,7 @@ def test_the_time_of_a_step_is_that_of_the_slowest_core(loihi: Profile) -> None:
 
 
 def test_time_that_is_not_known_leaves_power_unknown() -> None:
-    found = estimate_chip(work(), load_profile("spinnaker2"), Options(seed=0)).inference
+    found = estimate_chip(work(), load_profile("spinnaker2"), EstimateSettings(seed=0)).inference
     assert found.seconds is None
     assert found.energy_delay_product is None
     assert "static power" in [each.name for each in found.missing]
@@ -177,7 +178,7 @@ def test_time_that_is_not_known_leaves_power_unknown() -> None:
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_another_draw(loihi: Profile) -> None:
     one, same, other = (
-        estimate_chip(work(), loihi, Options(seed=seed)).inference for seed in (0, 0, 1)
+        estimate_chip(work(), loihi, EstimateSettings(seed=seed)).inference for seed in (0, 0, 1)
     )
     assert one == same
     assert one != other
@@ -242,14 +243,14 @@ def test_an_all_in_cost_is_used_at_its_operating_point_alone() -> None:
 def test_a_chip_without_any_cost_has_no_joules_and_says_so() -> None:
     akida = load_profile("akida1000")
     able = {key: e for key, e in akida.entries.items() if not key.startswith("support.")}
-    side = estimate_chip(work(), replace(akida, entries=able), Options(seed=0)).inference
+    side = estimate_chip(work(), replace(akida, entries=able), EstimateSettings(seed=0)).inference
     assert side.joules is None
     assert side.reason.startswith("unknown")
     assert len(side.missing) > 3
 
 
 def test_a_network_that_does_not_fit_is_not_priced() -> None:
-    side = estimate_chip(work(), load_profile("xylo_a2"), Options(seed=0)).inference
+    side = estimate_chip(work(), load_profile("xylo_a2"), EstimateSettings(seed=0)).inference
     assert side.joules is None
     assert side.reason.startswith("does not fit: a neuron of 'hidden' has 138 input synapses")
 
@@ -258,7 +259,7 @@ def test_a_scenario_without_its_factors_is_refused() -> None:
     with pytest.raises(
         ValueError, match=r"override loihi2_scenario\.scale, or loihi2_scenario\.scale\.energy"
     ):
-        estimate_chip(work(), load_profile("loihi2_scenario"), Options(seed=0))
+        estimate_chip(work(), load_profile("loihi2_scenario"), EstimateSettings(seed=0))
 
 
 def test_boards_and_clocks_multiply_power() -> None:
@@ -274,9 +275,9 @@ def test_boards_and_clocks_multiply_power() -> None:
 
 
 def test_costs_of_another_operating_point_are_marked(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, Options(seed=0)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
     assert {term.operating_point for term in found.terms} == {""}
-    other = Options(seed=0, overhead=Overhead.STATIC_AND_HOST)
+    other = EstimateSettings(seed=0, overhead=Overhead.STATIC_AND_HOST)
     found = estimate_chip(work(), loihi, other).inference
     points = {term.name: term.operating_point for term in found.terms}
     assert points["static power"] == "supply not stated"
@@ -284,21 +285,21 @@ def test_costs_of_another_operating_point_are_marked(loihi: Profile) -> None:
 
 
 def test_the_weakest_evidence_labels_the_estimate(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, Options(seed=0)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
     assert found.evidence is Evidence.QUOTED
     (mine,) = load_profiles(["loihi1"], ["loihi1.energy.synop=30pJ"])
-    changed = estimate_chip(work(), mine, Options(seed=0)).inference
+    changed = estimate_chip(work(), mine, EstimateSettings(seed=0)).inference
     assert changed.evidence is Evidence.GIVEN
 
 
 def test_learning_that_was_not_counted_is_unknown_and_not_zero(loihi: Profile) -> None:
-    side = estimate_chip(work(), loihi, Options(seed=0)).learning
+    side = estimate_chip(work(), loihi, EstimateSettings(seed=0)).learning
     assert side.joules is None
     assert side.reason == NO_LEARNING
 
 
 def test_learning_counts_all_phases_and_its_updates(loihi: Profile) -> None:
-    made = estimate_chip(work(learned=1000), loihi, Options(seed=0, step_seconds=1e-5))
+    made = estimate_chip(work(learned=1000), loihi, EstimateSettings(seed=0, step_seconds=1e-5))
     free, both = made.inference, made.learning
     terms = {term.name: term.amount for term in both.terms}
     assert terms["weight update"] == 2000
@@ -311,7 +312,7 @@ def test_learning_counts_all_phases_and_its_updates(loihi: Profile) -> None:
 
 
 def test_subtotals_grow_with_the_boundary(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, Options(seed=0)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
     core, chip, total = (
         found.within[b].value
         for b in (Boundary.CORE_DYNAMIC, Boundary.CHIP_DYNAMIC, Boundary.CHIP_TOTAL)
@@ -323,9 +324,9 @@ def test_subtotals_grow_with_the_boundary(loihi: Profile) -> None:
 
 
 def test_joules_of_different_boundaries_are_not_compared(loihi: Profile) -> None:
-    here = estimate_chip(work(), loihi, Options(seed=0)).inference
-    board = estimate_chip(work(), load_profile("spinnaker1"), Options(seed=0)).inference
-    nothing = estimate_chip(work(), load_profile("akida1000"), Options(seed=0)).inference
+    here = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
+    board = estimate_chip(work(), load_profile("spinnaker1"), EstimateSettings(seed=0)).inference
+    nothing = estimate_chip(work(), load_profile("akida1000"), EstimateSettings(seed=0)).inference
     assert here is not None
     assert board is not None
     assert nothing is not None
@@ -349,7 +350,7 @@ def test_a_run_without_events_is_refused() -> None:
 def test_a_silent_network_still_costs_its_updates_and_its_time(loihi: Profile) -> None:
     silent = work().scaled(0.0)
     assert silent.activity == 0.0
-    found = estimate_chip(silent, loihi, Options(seed=0)).inference
+    found = estimate_chip(silent, loihi, EstimateSettings(seed=0)).inference
     assert {term.name for term in found.terms} == {
         "idle after boot",
         "loaded above idle",
@@ -376,7 +377,7 @@ def test_arithmetic_is_a_ratio() -> None:
 
 
 def test_spikes_lose_or_win_inside_the_same_boundary(loihi: Profile) -> None:
-    workload, options = work(), Options(seed=0, step_seconds=1e-6)
+    workload, options = work(), EstimateSettings(seed=0, step_seconds=1e-6)
     found = estimate_chip(workload, loihi, options).inference
     cpu = dense_references(
         [load_profile("cpu_e5_2630")], macs=workload.dense_macs, batch=None, seed=0
@@ -399,7 +400,7 @@ def test_spikes_lose_or_win_inside_the_same_boundary(loihi: Profile) -> None:
 def test_the_activity_at_which_spikes_stop_winning_is_where_the_joules_are_equal(
     loihi: Profile,
 ) -> None:
-    workload, options = work(), Options(seed=0, step_seconds=1e-6)
+    workload, options = work(), EstimateSettings(seed=0, step_seconds=1e-6)
     found = estimate_chip(workload, loihi, options).inference
     device = dense_references(
         [load_profile("cpu_e5_2630")], macs=workload.dense_macs, batch=64, seed=0
@@ -418,7 +419,10 @@ def test_across_boundaries_only_a_loss_is_reported(loihi: Profile) -> None:
     gpu = dense_references([load_profile("gpu_k4000")], macs=workload.dense_macs, batch=64, seed=0)[
         0
     ]
-    fast, slow = Options(seed=0, step_seconds=1e-9), Options(seed=0, step_seconds=1e-3)
+    fast, slow = (
+        EstimateSettings(seed=0, step_seconds=1e-9),
+        EstimateSettings(seed=0, step_seconds=1e-3),
+    )
     for options, outcome in ((fast, Outcome.REFUSED), (slow, Outcome.LOSES)):
         found = estimate_chip(workload, loihi, options).inference
         (judged,) = compare_with_references(workload, loihi, found, [gpu], options)

@@ -12,10 +12,10 @@ import pytest
 
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.api.run import Run, open_run
-from neuro_eqprop.chips.energy.estimate import Options
 from neuro_eqprop.chips.energy.estimate_workload import estimate_chip
 from neuro_eqprop.chips.energy.event_counts import Event, events_per_sample
 from neuro_eqprop.chips.energy.result import EnergyEstimate
+from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.placement import place
 from neuro_eqprop.chips.profiles.load import load_profile, load_profiles
 from neuro_eqprop.chips.workload import Workload, learning_shape
@@ -79,7 +79,10 @@ def learning_workload(learning: LearningCounts) -> Workload:
 def priced(learning_workload: Workload, *words: str, chip: str = "loihi1") -> EnergyEstimate:
     profile = load_profiles([chip], list(words))[0]
     return estimate_chip(
-        learning_workload, profile, Options(seed=0, step_seconds=1e-5), learning=learning_workload
+        learning_workload,
+        profile,
+        EstimateSettings(seed=0, step_seconds=1e-5),
+        learning=learning_workload,
     )
 
 
@@ -215,14 +218,17 @@ def test_a_code_that_cannot_learn_is_a_reason_and_no_error(
     assert report["loihi1"].learning.reason == learned.reason
     assert learned.reason.startswith("unknown: code 'predictive' cannot learn")
     found = estimate_chip(
-        learning_workload, load_profile("loihi1"), Options(seed=0), no_learning=learned.reason
+        learning_workload,
+        load_profile("loihi1"),
+        EstimateSettings(seed=0),
+        no_learning=learned.reason,
     )
     assert found.learning.reason == ""
     free = {key: c for key, c in learning_workload.counts.items() if key[1] == "free"}
     found = estimate_chip(
         replace(learning_workload, counts=free),
         load_profile("loihi1"),
-        Options(seed=0),
+        EstimateSettings(seed=0),
         no_learning=learned.reason,
     )
     assert found.learning.reason == learned.reason
@@ -300,8 +306,10 @@ def test_learning_takes_the_slowest_core_of_each_recorded_step(
 ) -> None:
     stepwise = replace(learning_workload, learning_by_step=learning.by_step)
     loihi = load_profile("loihi1")
-    mean = estimate_chip(learning_workload, loihi, Options(), learning=learning_workload).learning
-    each = estimate_chip(learning_workload, loihi, Options(), learning=stepwise).learning
+    mean = estimate_chip(
+        learning_workload, loihi, EstimateSettings(), learning=learning_workload
+    ).learning
+    each = estimate_chip(learning_workload, loihi, EstimateSettings(), learning=stepwise).learning
     assert "the mean step" in mean.time
     assert "each recorded step" in each.time
     # In every step one core is the slowest; the mean over steps hides that it changes.

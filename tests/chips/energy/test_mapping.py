@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.chips.energy.core_work import core_work, queue_length
-from neuro_eqprop.chips.energy.estimate import Options, estimate_use
+from neuro_eqprop.chips.energy.estimate import estimate_use
 from neuro_eqprop.chips.energy.mapping import MappingGoal
 from neuro_eqprop.chips.energy.monte_carlo import Draws
+from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.time import Duration, duration
 from neuro_eqprop.chips.placement import Placement, PlacementStatus, place
 from neuro_eqprop.chips.profile import Profile
@@ -60,7 +61,7 @@ def loihi() -> Profile:
 
 def test_more_cores_shorten_the_step_and_save_idle_energy(loihi: Profile) -> None:
     found = {
-        goal: estimate_use(work(), loihi, Options(mapping=goal), learning=False)
+        goal: estimate_use(work(), loihi, EstimateSettings(mapping=goal), learning=False)
         for goal in MappingGoal
     }
     joules = {goal: each.joules.nominal for goal, each in found.items() if each.joules}
@@ -77,38 +78,38 @@ def test_more_cores_shorten_the_step_and_save_idle_energy(loihi: Profile) -> Non
 
 
 def test_a_given_number_of_cores_is_used_and_too_few_are_refused(loihi: Profile) -> None:
-    found = estimate_use(work(), loihi, Options(cores=20), learning=False)
+    found = estimate_use(work(), loihi, EstimateSettings(cores=20), learning=False)
     assert found.placement is not None
     assert found.placement.cores == 20
-    few = estimate_use(work(), loihi, Options(cores=2), learning=False)
+    few = estimate_use(work(), loihi, EstimateSettings(cores=2), learning=False)
     assert few.placement is not None
     assert few.placement.status is PlacementStatus.DOES_NOT_FIT
     assert "at least 3 cores; 2 are given" in few.reason
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("settings", "reason"),
     [
-        (Options(cores=129, chips=1), "one chip has 128 cores, not 129; give fewer"),
-        (Options(cores=267), "the network can use at most 266 cores, not 267; give fewer"),
+        (EstimateSettings(cores=129, chips=1), "one chip has 128 cores, not 129; give fewer"),
+        (EstimateSettings(cores=267), "the network can use at most 266 cores, not 267; give fewer"),
     ],
 )
 def test_more_cores_than_there_are_or_can_be_used_are_refused(
-    loihi: Profile, options: Options, reason: str
+    loihi: Profile, settings: EstimateSettings, reason: str
 ) -> None:
-    found = estimate_use(work(), loihi, options, learning=False)
+    found = estimate_use(work(), loihi, settings, learning=False)
     assert found.reason == f"refused: {reason}"
     assert found.joules is None
 
 
 def test_every_neuron_can_have_a_core_of_its_own(loihi: Profile) -> None:
-    found = estimate_use(work(), loihi, Options(cores=266), learning=False)
+    found = estimate_use(work(), loihi, EstimateSettings(cores=266), learning=False)
     assert found.placement is not None
     assert {each.neurons_per_core for each in found.placement.allocations} == {1}
 
 
 def test_a_chip_with_a_tick_gains_nothing_from_more_cores() -> None:
-    found = estimate_use(work(), load_profile("spinnaker1"), Options(), learning=False)
+    found = estimate_use(work(), load_profile("spinnaker1"), EstimateSettings(), learning=False)
     assert found.placement is not None
     assert found.placement.cores == place(work().shape, load_profile("spinnaker1")).cores
 
