@@ -1,45 +1,55 @@
 # Two commands set up everything on a fresh machine: `make demo` and `make test`.
-# Lava runs on Python 3.10 alone, so the environment is made with that; name another one with PYTHON=...
+# They take the newest Python from 3.10 to 3.13 that is here; PYTHON= names another one, and TORCH=cpu
+# takes torch without CUDA.
 
 SHELL := /bin/bash
-PYTHON ?= python3.10
-VENV := .venv
+PYTHON ?= $(shell .ci/find-python)
+VENV ?= .venv
 BIN := $(VENV)/bin
 PINS := .constraints.txt
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
+INSTALL := .ci/install $(BIN)/python
 SHARED_DATA := $(wildcard ../shared/datasets)
 DATA := $(if $(NEURO_EQPROP_DATA),$(NEURO_EQPROP_DATA),$(if $(SHARED_DATA),$(abspath $(SHARED_DATA))))
+export TORCH
 
-.PHONY: help demo docs test check env dev bench claims browser wheel-test clean
+.PHONY: help demo docs test oldest lava-test check env dev bench claims browser wheel-test pins clean
 
 help:
 	@echo "make demo   train, translate, simulate, compare, estimate, report, on the embedded digits"
 	@echo "make test   format, lint, types, import contracts, and all tests"
 	@echo "make check  the first half of that"
+	@echo "make oldest the tests of Lava and of agreement on Python 3.10, if that is here"
 	@echo "make docs   the documentation: site/index.html"
 	@echo "make bench  benchmark ratios"
 	@echo "make claims the claims of the research notes, tested at the small budget (BUDGET=full: hours)"
-	@echo "make wheel-test  the wheel in clean environments of newer Pythons here (5 GB each, minutes)"
+	@echo "make wheel-test  the wheel in clean environments of the Pythons here (6 GB each, minutes)"
+	@echo "make pins   resolve .constraints.txt again, for all Pythons"
 	@echo "make env    the environment alone: $(BIN)/neuro-eqprop"
+	@echo "With TORCH=cpu an environment takes under 2 GB for 6 GB; PYTHON=... names the Python."
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 10))' 2>/dev/null || { \
-	  echo "No Python 3.10 as '$(PYTHON)', and Lava runs on no other version."; \
-	  echo "Get one with 'pyenv install 3.10', 'uv python install 3.10' or your system's package"; \
-	  echo "python3.10 (with python3.10-venv), then run make again, or 'make PYTHON=/path/to/python3.10'."; \
-	  exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@python="$(PYTHON)"; [ -n "$$python" ] && "$$python" -c \
+	  'import ensurepip, sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
+	  echo "No Python from 3.10 to 3.13 that runs$${python:+ as '$$python'}."; \
+	  echo "Get one with 'pyenv install 3.13', 'uv python install 3.13' or your system's packages"; \
+	  echo "(Debian: python3 and python3-venv), or name one: make PYTHON=/path/to/python3.13"; \
+	  exit 1; }; \
+	"$$python" -m venv $(VENV)
 
+# Above Python 3.10, pip refuses Lava, and our command installs it.
 $(VENV)/env.done: pyproject.toml $(PINS) | $(BIN)/python
-	@echo "installing neuro_eqprop and its pinned packages into $(VENV) (some minutes, once)"
-	$(PIP) --editable .
+	@echo "installing neuro_eqprop and its packages into $(VENV), with $$($(BIN)/python --version), once:"
+	@echo "$(if $(TORCH),with torch for '$(TORCH)' (cpu: under 2 GB),6 GB, of which torch with its CUDA libraries is 5; stop and add TORCH=cpu for under 2 GB)"
+	$(INSTALL) --editable .
+	PIP_CONSTRAINT=$(PINS) $(BIN)/neuro-eqprop lava install
 	@touch $@
 
 # NeuroBench and lava-dl without their dependencies (sound, event cameras, OpenCV): the tests use
-# the counts of the one and the file reader of the other alone.
+# the counts of the one and the file reader of the other alone. lava-dl asks for Python 3.10.
 $(VENV)/dev.done: $(VENV)/env.done
-	$(PIP) --editable '.[dev]'
-	$(PIP) --no-deps neurobench lava-dl
+	$(INSTALL) --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS) \
+	  --no-deps --ignore-requires-python neurobench lava-dl
 	@touch $@
 
 env: $(VENV)/env.done
@@ -78,9 +88,29 @@ browser:
 # Two workers; `make test WORKERS=0` runs one test after the other. tests/conftest.py has the order.
 # A worker that crashes ends the run: with a new one, the scheduler of pytest-xdist can wait for ever.
 WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+  --max-worker-restart 0
 
 test: check browser
-	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
+	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST)
+
+# The other end of the Pythons. A second environment with what these tests need; uv links its files to
+# those of the first, where both take the same version.
+OLDEST := .venv-3.10
+
+oldest: dev
+	@python=$$(.ci/find-python 3.10); \
+	if $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 10))'; then \
+	  echo "the tests ran on Python 3.10"; \
+	elif [ -z "$$python" ]; then \
+	  echo "no Python 3.10 on this machine: the tests of Lava and of agreement did not run on it"; \
+	else \
+	  $(MAKE) --no-print-directory lava-test VENV=$(OLDEST) PYTHON="$$python"; \
+	fi
+
+lava-test: $(VENV)/env.done
+	$(INSTALL) hypothesis pytest pytest-timeout pytest-xdist
+	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST) $(LAVA_TESTS)
 
 # Heavy, so no part of `make test`; docs/results/wheel.md has the last result.
 wheel-test: dev
@@ -95,5 +125,14 @@ BUDGET ?= small
 claims: dev
 	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m sims.claims --budget $(BUDGET)
 
+# One set of versions for Python 3.10 to 3.13; what stands in the file stays where it still fits. The
+# published Lava forbids the newer versions of two packages, which the one that is made anew takes.
+pins: dev
+	@kept=$$(grep -E "^(lava-dl|neurobench|uv)==" $(PINS)) && \
+	printf "%s; python_version>='3.11'\n" "asteval>=1" "networkx>=3.4" | \
+	$(BIN)/python -m uv pip compile --quiet --universal --python-version 3.10 \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --all-extras \
+	  --output-file $(PINS) pyproject.toml - && echo "$$kept" >> $(PINS)
+
 clean:
-	rm -rf $(VENV) runs site .cache test-artefacts .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) runs site .cache test-artefacts .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,9 +60,11 @@ from sims.claims.experiments.common import samples
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 
 NEEDS = {"lava": "lava", "brian2": "brian2", "snntorch": "snntorch", "browser": "playwright"}
-"""Markers of tests that need a package.
+"""Markers of tests that need a package."""
+STRICT = bool(os.environ.get("CI"))
+"""Whether a test that is skipped has failed, on every Python: CI has all packages and a browser.
 
-In CI on Python 3.10, where all of these can be had, such a test has failed if it is skipped.
+Tests that need a data set which is not embedded have the marker `data`, and may be skipped.
 """
 
 
@@ -154,11 +155,28 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    strict = bool(os.environ.get("CI")) and sys.version_info[:2] == (3, 10)
-    if report.skipped and strict and any(item.get_closest_marker(mark) for mark in NEEDS):
-        report.outcome = "failed"
-        report.longrepr = f"skipped in CI: {report.longrepr}"
+    if STRICT and is_skip(report) and not item.get_closest_marker("data"):
+        fail_skipped(report)
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if STRICT and report.skipped:
+        fail_skipped(report)
+    return report
+
+
+def is_skip(report: pytest.TestReport) -> bool:
+    """Whether a test did not run; one that failed as expected did."""
+    return report.skipped and not hasattr(report, "wasxfail")
+
+
+def fail_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Make a failure of a skipped test or file; the reason stays in its text."""
+    report.outcome = "failed"
+    report.longrepr = f"skipped in CI: {report.longrepr}"
 
 
 @pytest.fixture(autouse=True)

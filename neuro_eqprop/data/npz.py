@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -77,5 +78,5 @@ def save_npz(data: Dataset, path: Path) -> None:
     images = [split.x.reshape(len(split), *data.shape) for split in (train, test)]
     size = sum(each.nbytes for each in images)
     with atomic(path, size=size) as temporary, temporary.open("xb") as file:
-        ids = {"vocabulary": np.int64(data.vocabulary)} if data.vocabulary else {}
+        ids: dict[str, Any] = {"vocabulary": np.int64(data.vocabulary)} if data.vocabulary else {}
         np.savez(file, x=images[0], y=train.y, x_test=images[1], y_test=test.y, **ids)

@@ -48,7 +48,7 @@ class PairCurve:
     @property
     def seconds(self) -> Array:
         """Lags in seconds."""
-        return self.lag * self.step_seconds
+        return self.lag.astype(np.float64) * self.step_seconds
 
     @property
     def kernel(self) -> Array:

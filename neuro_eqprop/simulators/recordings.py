@@ -321,7 +321,7 @@ class TraceData:
     @property
     def time(self) -> Array:
         """Middle of each step in seconds from the start of its sample, of shape (steps,)."""
-        return (np.arange(self.steps) + 0.5) * self.step_seconds
+        return (np.arange(self.steps, dtype=np.float64) + 0.5) * self.step_seconds
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -375,8 +375,7 @@ class TraceData:
         train = self.spikes[layer]
         raster = np.zeros((len(self.index) * self.steps, train.size))
         raster[train.step, train.unit] = train.value
-        raster = raster.reshape(len(self.index), self.steps, train.size)
-        return kind.course(raster)
+        return kind.course(raster.reshape(len(self.index), self.steps, train.size))
 
     def _kind(self, layer: str) -> ActivityKind:
         if layer not in self.kinds:

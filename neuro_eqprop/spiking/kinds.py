@@ -438,7 +438,8 @@ class GradedNeurons(Neurons):
         """The activation of the drive."""
         rate, by = self.neuron.activation, self.arithmetic
         if rate.piecewise_linear:
-            return np.minimum(np.maximum(self.drive, self.low), self.high)
+            clipped: Numbers = np.minimum(np.maximum(self.drive, self.low), self.high)
+            return clipped
         return by.rounded(activate(rate, self.drive * by.unit))
 
     def payload(self, message: Numbers) -> Numbers:

@@ -161,7 +161,7 @@ def unit(network: SpikingNetwork, population: Population, rounded: Sequence[Roun
 
 def fit(population: Population, unit: float) -> Population:
     """A population with values rounded to multiples of the unit and 12-bit decays."""
-    bias = nearest(population.bias, unit) * unit
+    bias = nearest(population.bias, unit).astype(np.float64) * unit
     return replace(population, neuron=population.neuron.rounded(unit), bias=bias)
 
 

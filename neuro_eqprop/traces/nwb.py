@@ -257,7 +257,7 @@ def add_phases(made: Part, trace: TraceData, *, dt: float) -> None:
 
 def samples(trace: TraceData, *, dt: float) -> Part:
     """Time intervals of the samples, with their inputs and targets."""
-    starts = trace.steps * dt * np.arange(len(trace.index))
+    starts = trace.steps * dt * np.arange(len(trace.index), dtype=np.float64)
     columns: dict[str, tuple[str, Array | Ints]] = {
         "start_time": ("start of the sample in seconds", starts),
         "stop_time": ("end of the sample in seconds", starts + trace.steps * dt),
@@ -328,7 +328,7 @@ def unit_trains(trace: TraceData, dt: float) -> Iterator[tuple[int, str, int, Ar
     for sample in range(len(trace.index)):
         for name in trace.spikes:
             for unit, (step, value) in enumerate(unit_spikes(trace, name, sample)):
-                yield sample, name, unit, (step + 0.5) * dt, value
+                yield sample, name, unit, (step.astype(np.float64) + 0.5) * dt, value
 
 
 def unit_spikes(trace: TraceData, layer: str, sample: int) -> list[tuple[Ints, Array]]:

@@ -71,7 +71,7 @@ def create_layout(file: Node, plan: Plan) -> None:
     origin = file.create_group("origin")
     for name, value in asdict(plan.origin).items():
         origin.attrs[name] = json.dumps(value) if isinstance(value, Mapping) else value
-    time = (np.arange(plan.steps) + 0.5) * plan.origin.step_seconds
+    time = (np.arange(plan.steps, dtype=np.float64) + 0.5) * plan.origin.step_seconds
     create_fixed(file, "time", time, "s")
     create_phases(file.create_group("phases"), plan)
     samples = file.create_group("samples")

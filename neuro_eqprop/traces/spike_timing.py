@@ -98,7 +98,7 @@ class SpikeTiming:
     @property
     def seconds(self) -> Array:
         """Lags in seconds."""
-        return self.lag * self.step_seconds
+        return self.lag.astype(np.float64) * self.step_seconds
 
     @property
     def odd_share(self) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -178,7 +177,6 @@ def test_the_time_constant_decays_to_the_last_bit(tau: float) -> None:
     assert float(np.exp(-1e-3 / seconds)) == rule.keep
 
 
-@pytest.mark.skipif(find_spec("neuro_eqprop.cli.learn") is None, reason="there is no command learn")
 def test_the_command_learns_in_brian2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = "learn --on brian2 --samples 4 --epochs 1 --hidden 6 --steps 4 --code rate --json"
     assert main([*words.split(), "--out", str(tmp_path / "run")]) == 0

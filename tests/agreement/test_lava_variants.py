@@ -144,10 +144,10 @@ def graded_by_hand(plan: Plan, currents: Mapping[str, Array]) -> tuple[int, int]
             sent[name] = np.where(np.abs(delta) >= plan.threshold, delta, 0)
             act[name], residue[name] = now, delta - sent[name]
         arriving = {name: np.zeros(b.shape) for name, b in bias.items()}
-        messages += sum(np.count_nonzero(message) for message in sent.values())
+        messages += sum(int(np.count_nonzero(message)) for message in sent.values())
         for (source, target), weight in ways.items():
             arriving[target] += weight @ sent[source]
-            synops += np.count_nonzero(weight[:, sent[source] != 0])
+            synops += int(np.count_nonzero(weight[:, sent[source] != 0]))
     return messages, synops
 
 

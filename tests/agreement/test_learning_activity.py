@@ -62,7 +62,7 @@ def check_same(on: str, case: str, within: float) -> None:
         for name, spikes in mine.spikes.items():
             assert len(spikes) == 18  # steps of the phases, without the commit
             np.testing.assert_array_equal(spikes, other.spikes[name], err_msg=name)
-            fired += np.count_nonzero(spikes)
+            fired += int(np.count_nonzero(spikes))
         for key, values in mine.signals.items():
             np.testing.assert_allclose(values, other.signals[key], rtol=0, atol=within)
             assert np.ptp(values) > 0

@@ -6,7 +6,7 @@ import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ VAST = Y.astype(np.uint64) + np.uint64(2**64 - 4)
 
 def save(folder: Path, **arrays: npt.ArrayLike) -> str:
     path = folder / "my.npz"
-    np.savez(path, **arrays)
+    np.savez(path, **cast(dict[str, Any], arrays))
     return str(path)
 
 

@@ -283,6 +283,7 @@ def test_the_real_files_are_what_the_world_knows(
     assert (found.train.x.min(), found.train.x.max()) == (0.0, 1.0)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("entry", DATASETS.values(), ids=list(DATASETS))
 def test_the_list_agrees_with_what_is_loaded(entry: DatasetInfo) -> None:
     if missing(entry):

@@ -86,10 +86,12 @@ def whole(found: Equilibrium) -> Array:
 @given(seed=st.integers(0, 10_000))
 def test_a_contraction_settles_at_its_fixed_point(solver: Solver, seed: int) -> None:
     f = affine(seed, samples=4, norm=0.8)
-    found = solve(f, f.zero_state(), solver, Stop(1e-12, 2000))
+    # A state of thousands cannot come to rest within 1e-12: it is rounded to 5e-13 in each step.
+    tolerance = max(1e-12, 16 * float(np.spacing(np.abs(f.answer()).max())))
+    found = solve(f, f.zero_state(), solver, Stop(tolerance, 2000))
     assert found.status is SolveStatus.CONVERGED
     assert np.abs(whole(found) - f.answer()).max() < 1e-9
-    assert (found.residual <= 1e-12).all()
+    assert (found.residual <= tolerance).all()
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_arrays_are_read_as_numpy_does(tmp_path: Path) -> None:
         "zero": np.zeros((0, 3)),
         "scalar": np.array(3.0),
     }
-    np.savez(tmp_path / "a.npz", **arrays)
+    np.savez(tmp_path / "a.npz", **cast(dict[str, Any], arrays))
     found, names = read_npz(tmp_path / "a.npz")
     assert names == list(arrays)
     for name, array in arrays.items():

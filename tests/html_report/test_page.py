@@ -259,7 +259,7 @@ def test_runs_stand_side_by_side(
 
 
 def test_a_training_is_not_taken_for_rates(episode: dict[str, Trace], tmp_path: Path) -> None:
-    training = replace(episode["rate"], epochs={"epoch": np.arange(6.0)})
+    training = replace(episode["rate"], epochs={"epoch": np.arange(6, dtype=np.float64)})
     run = read_contents(tmp_path, {"a.h5": training, "rate.h5": episode["rate"]})
     assert run.rates is not None
     assert run.rates[0] == "rate.h5"
@@ -592,7 +592,7 @@ def learning_of(trace: Trace, epochs: int) -> Trace:
     log = SynapseLog(
         result.synapses, *(np.tile(getattr(result, c), (epochs * count, 1)) for c in COLUMNS)
     )
-    numbers = np.arange(1.0, epochs + 1)
+    numbers = np.arange(1, epochs + 1, dtype=np.float64)
     return replace(
         trace,
         index=np.resize(trace.index[:count], len(trace.index)),  # the same samples every epoch

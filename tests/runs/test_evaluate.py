@@ -157,7 +157,7 @@ def test_errors_are_pooled_over_samples_and_units() -> None:
     flat = [np.concatenate([side["hidden"].ravel(), side["output"].ravel()]) for side in (one, two)]
     assert found["rmse"] == pytest.approx(float(np.sqrt(np.mean((flat[0] - flat[1]) ** 2))))
     assert found["p999"] == pytest.approx(float(np.quantile(np.abs(flat[0] - flat[1]), 0.999)))
-    assert found["pearson"] == pytest.approx(float(np.corrcoef(*flat)[0, 1]))
+    assert found["pearson"] == pytest.approx(float(np.corrcoef(flat)[0, 1]))
 
 
 def test_rates_that_do_not_vary_have_no_correlation() -> None:

@@ -66,7 +66,7 @@ def test_rate_of_messages_is_the_mean_of_their_sum() -> None:
 
 
 def test_rate_of_a_signal_is_its_last_value() -> None:
-    values = np.arange(12.0)[:, None]
+    values = np.arange(12, dtype=np.float64)[:, None]
     trace = replace(tiny(ActivityKind.RATE), signals={("p", "rate"): values}, spikes={})
     assert trace.rate("p", "free").tolist() == [[3.0], [9.0]]
     assert trace.running_rate("p", "nudged")[:, :, 0].tolist() == [[4.0, 5.0], [10.0, 11.0]]

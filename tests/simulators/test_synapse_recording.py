@@ -62,7 +62,9 @@ def recordings(laid: Plan) -> list[Recording]:
     rng = np.random.default_rng(0)
     made = []
     for _ in range(SAMPLES):
-        spikes = {n: (rng.random((laid.steps, s)) < 0.4) * 1.0 for n, s in laid.sizes.items()}
+        spikes = {
+            n: (rng.random((laid.steps, s)) < 0.4).astype(np.float64) for n, s in laid.sizes.items()
+        }
         logs = {
             name: SynapseLog(pairs, *rng.normal(size=(5, laid.steps, len(pairs))))
             for name, pairs in laid.record.hebbian.items()

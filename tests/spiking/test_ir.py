@@ -123,7 +123,9 @@ def test_stimuli_fit_the_network() -> None:
 
 
 def test_some_samples_of_a_stimulus() -> None:
-    whole = Stimulus(4, {"a": np.arange(8.0).reshape(4, 2)}, {"b": np.ones((4, 3))}, host_macs=7)
+    whole = Stimulus(
+        4, {"a": np.arange(8, dtype=np.float64).reshape(4, 2)}, {"b": np.ones((4, 3))}, host_macs=7
+    )
     part = whole.take(1, 3)
     assert part.samples == 2
     assert part.current["a"].tolist() == [[2.0, 3.0], [4.0, 5.0]]

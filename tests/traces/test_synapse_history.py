@@ -28,7 +28,7 @@ SYNAPSES = ((1, 3), (4, 0), (9, 23))
 
 
 def test_tags_gather_the_contrast_inside_the_windows() -> None:
-    product = np.arange(1.0, 8.0).reshape(1, 7, 1)
+    product = np.arange(1, 8, dtype=np.float64).reshape(1, 7, 1)
     # Contrast: 0, -1, +1; windows of 1, 2, 2 steps.
     wanted = [0.0, 0.0, 0.0, -2.0, -4.5, -4.5 + 3.0, -4.5 + 6.5]
     np.testing.assert_allclose(tags(product, PHASES)[0, :, 0], wanted)
@@ -64,7 +64,7 @@ def test_the_last_tag_is_the_change_that_is_asked_for(
 
 def weighted(trace: Trace) -> Trace:
     weights = {
-        "hidden->output": Weights(np.arange(240.0).reshape(10, 24)),
+        "hidden->output": Weights(np.arange(240, dtype=np.float64).reshape(10, 24)),
         "input->hidden": Weights(np.zeros((24, 64))),
     }
     return replace(trace, weights=weights)

@@ -22,10 +22,10 @@ def test_the_last_row_of_a_training_has_the_quantiles_of_its_weights() -> None:
 def test_of_many_weights_evenly_spaced_ones_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     data = ne.load_data("digits")
     network = ne.train("layered", data, hidden=(8,), epochs=1).network
-    params = {"input->hidden": np.arange(512.0).reshape(8, 64)}
+    params = {"input->hidden": np.arange(512, dtype=np.float64).reshape(8, 64)}
     monkeypatch.setattr(module, "MAX_WEIGHTS", 100)
     found = weight_quantiles(network, params)
     assert list(found) == ["input->hidden"]
     np.testing.assert_allclose(
-        found["input->hidden"], np.quantile(np.arange(512.0), QUANTILES), atol=6
+        found["input->hidden"], np.quantile(np.arange(512, dtype=np.float64), QUANTILES), atol=6
     )

@@ -181,7 +181,8 @@ def widths(trace: Trace) -> Ints:
     """At each step, the number of steps to average over: the window of the phase so far."""
     windows = [-(-np.arange(1, p.steps + 1) * p.window // p.steps) for p in trace.schedule]
     so_far = np.arange(1, trace.steps + 1)
-    return np.minimum(so_far, np.maximum(SMOOTH, np.concatenate(windows)))
+    smooth: Ints = np.minimum(so_far, np.maximum(SMOOTH, np.concatenate(windows)))
+    return smooth
 
 
 def smooth(raster: Array, width: Ints) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -29,7 +30,7 @@ def windows(x: Values, size: Shape) -> Values:
 class NumpyOps:
     """NumPy arrays of one floating-point type."""
 
-    dtype: type[np.floating] = np.float64  # type: ignore[type-arg]
+    dtype: type[np.floating[Any]] = np.float64
 
     def from_numpy(self, array: Array) -> Values:
         """The array, contiguous, at this precision."""

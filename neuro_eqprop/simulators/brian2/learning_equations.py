@@ -149,8 +149,8 @@ def clock_tables(
     for row, (phase, gate) in enumerate(gates):
         ticks = np.arange(phase.steps)
         columns["phase_of"].append(np.full(phase.steps, row - 1.0))
-        columns["factor"].append(gate * (ticks >= phase.steps - phase.window))
-        columns["reads_out"].append(1.0 * (ticks == phase.steps - 1) * (row == 1))
+        columns["factor"].append(gate * (ticks >= phase.steps - phase.window).astype(np.float64))
+        columns["reads_out"].append((ticks == phase.steps - 1).astype(np.float64) * (row == 1))
     found = {
         name: brian2.TimedArray(np.append(np.tile(np.concatenate(column), samples), end), dt=dt)
         for (name, column), end in zip(columns.items(), (-1.0, 0.0, 0.0), strict=True)

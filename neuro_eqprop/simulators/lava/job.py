@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,7 @@ def describe_job(job: Job) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
 def save(job: Job, folder: Path) -> None:
     """Write the job into the folder."""
     description, arrays = describe_job(job)
-    np.savez(folder / ARRAYS, **arrays)
+    np.savez(folder / ARRAYS, **cast(dict[str, Any], arrays))
     (folder / DESCRIPTION).write_text(json.dumps(description))
 
 

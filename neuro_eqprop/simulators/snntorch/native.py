@@ -12,7 +12,7 @@ weight, so a fine-tuned module goes back to a `Model` with `from_snntorch`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -267,7 +267,8 @@ class StraightThrough(torch.autograd.Function):
 
 def straight_through(values: Tensor, near: Tensor) -> Tensor:
     """`near`, with the gradient of `values`."""
-    return torch.as_tensor(StraightThrough.apply(values, near))  # type: ignore[no-untyped-call]
+    apply: Any = StraightThrough.apply  # torch 2.15 has types for it, 2.13 has none
+    return torch.as_tensor(apply(values, near))
 
 
 def round_through(values: Tensor, grid: float) -> Tensor:

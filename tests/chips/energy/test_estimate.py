@@ -479,6 +479,6 @@ def test_synops_are_nonzero_weights_met_by_nonzero_messages() -> None:
             for message in recording.spikes[name]:
                 for (source, _), weight in weights.items():
                     if source == name:
-                        operations += np.count_nonzero(weight[:, message != 0])
+                        operations += int(np.count_nonzero(weight[:, message != 0]))
         assert operations > 0
         assert counted[name, "free"].synops == operations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import brian2
 import numpy as np
@@ -32,5 +33,5 @@ levels = brian2.StateMonitor(mine, "level", record=True, clock=hidden.clock)
 network.add(mine, tap, levels)
 network.run(steps * network.step)
 
-rasters = {name: network.raster(name, steps) for name in network.groups}
+rasters: dict[str, Any] = {name: network.raster(name, steps) for name in network.groups}
 np.savez(folder / "found.npz", mine=levels.level, **rasters)

@@ -54,7 +54,7 @@ NETWORK = SpikingNetwork(
     ),
     "output",
 )
-FEED = Feed("hidden", np.arange(12.0).reshape(3, 4) / 3.0)
+FEED = Feed("hidden", np.arange(12, dtype=np.float64).reshape(3, 4) / 3.0)
 
 
 @pytest.fixture(autouse=True)

@@ -35,6 +35,6 @@ def test_weights_are_drawn_as_a_matrix(episode: dict[str, Trace]) -> None:
 
 
 def test_the_energy_of_a_sample_is_a_line(episode: dict[str, Trace]) -> None:
-    course = np.arange(6 * 192.0).reshape(6, 192)
+    course = np.arange(6 * 192, dtype=np.float64).reshape(6, 192)
     axes = plot_energy(episode["spikes"], course, 2)
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), course[2])
