@@ -19,7 +19,7 @@ from neuro_eqprop.runs.on_chip_config import (
     was_learned_on_chip,
 )
 from neuro_eqprop.runs.run_folder import STUDY, RunFolder
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, Synapses
+from neuro_eqprop.simulators.learning import Learned, LearningRecord
 from neuro_eqprop.simulators.recordings import Record
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code
@@ -94,9 +94,7 @@ def count_learning_events(
     levels = plasticity.rule.input_levels
     stimulus = training_stimulus(network, train.x, target, plasticity.coding, levels)
     given = TrainingSamples(stimulus, np.full(len(train), run.study.training.learning_rate))
-    learned = load_learner("emulator").learn(
-        plastic, given, synapses=NO_SYNAPSES, progress=progress
-    )
+    learned = load_learner("emulator").learn(plastic, given, progress=progress)
     code = plasticity.coding.code
     by_step = events_by_step(plastic, given)
     return LearningCounts(plastic, learned, len(train), code, presentations, note, by_step)
@@ -117,9 +115,7 @@ def events_by_step(
         training, stimulus=training.stimulus.take(0, samples), rates=training.rates[:samples]
     )
     record = Record(spikes=frozenset(each.name for each in populations))
-    learned = load_learner("emulator").learn(
-        plastic, few, synapses=Synapses(activity=record), progress=lambda _: None
-    )
+    learned = load_learner("emulator").learn(plastic, few, record=LearningRecord(activity=record))
     in_nudged = np.repeat(
         [*(row > 0 for row in range(len(rule.schedule))), False],
         [*(phase.steps for phase in rule.schedule), 1],

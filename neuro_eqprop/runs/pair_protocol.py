@@ -14,7 +14,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.schedules import DT, Phase
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learner, no_progress
+from neuro_eqprop.simulators.learning import Learner
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.plasticity import LearningRule, Plastic, PlasticNetwork, TrainingSamples
@@ -117,7 +117,7 @@ def pair_protocol(
     current = {"pre": current_for(np.array([first])), "post": current_for(first + lag)}
     no_pull = {"post": np.zeros((1, len(lag)))}
     samples = TrainingSamples(Stimulus(1, current, no_pull), np.zeros(1))
-    learned = learner.learn(plastic, samples, synapses=NO_SYNAPSES, progress=no_progress)
+    learned = learner.learn(plastic, samples)
     seconds = float(getattr(learner, "step_seconds", DT))
     return PairCurve(learner.name, tau, factor, seconds, lag, learned.tags[silent.name][:, 0])
 

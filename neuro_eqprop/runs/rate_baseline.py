@@ -14,7 +14,7 @@ from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops, Values
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learner, ProgressCallback, no_progress
+from neuro_eqprop.simulators.learning import Learner, ProgressCallback, no_progress
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
@@ -138,12 +138,7 @@ def directions(
     gradients: dict[str, list[float]] = {}
     for k in range(stimulus.samples):
         sample = stimulus.take(k, k + 1)
-        learned = learner.learn(
-            plastic,
-            TrainingSamples(sample, np.zeros(1)),
-            synapses=NO_SYNAPSES,
-            progress=no_progress,
-        )
+        learned = learner.learn(plastic, TrainingSamples(sample, np.zeros(1)))
         batch = to_batch(network, sample)
         updates = SummedRule()(ops, network, params, batch, config).gradients
         exact = exact_gradient(network, params, batch)

@@ -23,7 +23,7 @@ from neuro_eqprop.data import one_hot
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.simulate import origin_of
 from neuro_eqprop.simulators.base import kinds
-from neuro_eqprop.simulators.learning import Learner, Synapses, no_progress
+from neuro_eqprop.simulators.learning import Learner, LearningRecord
 from neuro_eqprop.simulators.recordings import Counts, Plan, Record, parse_record
 from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
 from neuro_eqprop.spiking.activity import ActivityKind
@@ -148,12 +148,12 @@ def record_synapses(
     of the latest epoch.
     """
     chosen = plan.record.hebbian
-    synapses = Synapses(
+    wanted = LearningRecord(
         tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs),
         replace(plan.record, hebbian={}),
     )
     with Writer(path, plan, overwrite=overwrite) as writer:
-        learned = learner.learn(plastic, samples, synapses=synapses, progress=no_progress)
+        learned = learner.learn(plastic, samples, record=wanted)
         for k, (seen, rate) in enumerate(zip(learned.activity, samples.rates, strict=True)):
             logs = synapse_logs(plastic, learned.history[k], chosen, float(rate)) if chosen else {}
             writer.sample(k, replace(seen, hebbian=logs))

@@ -320,13 +320,12 @@ class PlasticNetwork:
     gains: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for projection in self.network.projections:
+            if projection.delay != 1:
+                raise PlasticityError(
+                    f"{projection.name!r} has a delay of {projection.delay}; learning needs delay 1"
+                )
         for part in self.plastic:
-            for name in part.names:
-                delay = self.projection(name).delay
-                if delay != 1:
-                    raise PlasticityError(
-                        f"{name!r} has a delay of {delay}; learning needs delay 1"
-                    )
             if np.abs(self.projection(part.name).weight).max(initial=0.0) > part.limit:
                 raise PlasticityError(f"weights of {part.name!r} start beyond {part.limit:g}")
             if part.mirror is not None:

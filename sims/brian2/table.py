@@ -24,7 +24,6 @@ from neuro_eqprop.runs.on_chip_config import learning_settings
 from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLearner
 from neuro_eqprop.simulators.brian2.neuron_models import MODELS
 from neuro_eqprop.simulators.brian2.options import biology
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, no_progress
 from neuro_eqprop.simulators.registry import load_learner
 
 HERE = Path(__file__).parent
@@ -121,10 +120,7 @@ def learning_row(neuron: str, epochs: int) -> dict[str, Any]:
     _, samples = task.training_samples(0, most=20)
     learner = task.learner
     assert isinstance(learner, Brian2BiologyLearner)
-    tags = [
-        each.learn(task.plastic, samples, synapses=NO_SYNAPSES, progress=no_progress).tags
-        for each in (load_learner("emulator"), learner)
-    ]
+    tags = [each.learn(task.plastic, samples).tags for each in (load_learner("emulator"), learner)]
     cosines = {
         name: cosine(tags[0][name], tags[1][name]) for name in tags[0] if "always" not in name
     }

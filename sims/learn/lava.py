@@ -25,7 +25,7 @@ from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, no_progress
+from neuro_eqprop.simulators.learning import Learned, no_progress
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
 from neuro_eqprop.simulators.registry import load_backend, load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
@@ -137,9 +137,7 @@ class Clock:
 
 
 def learn(on: str, task: Task, watch: Clock | None = None) -> Learned:
-    return load_learner(on).learn(
-        task.plastic, task.samples, synapses=NO_SYNAPSES, progress=watch or no_progress
-    )
+    return load_learner(on).learn(task.plastic, task.samples, progress=watch or no_progress)
 
 
 def emulator_speed(task: Task) -> tuple[float, float]:

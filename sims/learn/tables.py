@@ -34,7 +34,6 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.learn_on_chip.result import learning_result
 from neuro_eqprop.runs.rate_baseline import Direction, directions, exact_gradient
 from neuro_eqprop.runs.run_folder import MODEL, STUDY
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, no_progress
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (
@@ -109,9 +108,7 @@ def mnist() -> tuple[Network, dict[str, Array], Split]:
     first = train.take(slice(0, 4000))
     stimulus = training_stimulus(net, first.x, one_hot(first.y, 10), coding)
     samples = TrainingSamples(stimulus, np.full(4000, 0.05))
-    found = load_learner("emulator").learn(
-        plastic, samples, synapses=NO_SYNAPSES, progress=no_progress
-    )
+    found = load_learner("emulator").learn(plastic, samples)
     learned_network = with_weights(plastic, found.weights)
     return net, parameters(net, learned_network, found.weights), train.take(slice(50_000, 50_040))
 
@@ -299,9 +296,7 @@ def late() -> list[str]:
         levels = rule.input_levels if rounded else 0
         stimulus = training_stimulus(net, split.x, target, coding, levels)
         samples = TrainingSamples(stimulus, np.zeros(300))
-        found = load_learner("emulator").learn(
-            plastic, samples, synapses=NO_SYNAPSES, progress=no_progress
-        )
+        found = load_learner("emulator").learn(plastic, samples)
         cosines = [
             cosine(found.tags[name], -exact[name]) or 0.0
             for name in ("input->hidden", "hidden->output")
@@ -361,7 +356,7 @@ def speed() -> list[str]:
                 for samples in (2, 600):
                     began = time.process_time()
                     part = TrainingSamples(stimulus.take(0, samples), np.full(samples, 0.02))
-                    learner.learn(plastic, part, synapses=NO_SYNAPSES, progress=no_progress)
+                    learner.learn(plastic, part)
                 found.append(600 / (time.process_time() - began))
             title = f"{name}, {code.name}, {'/'.join(map(str, each))}"
             rows.append(f"| {title} | {found[0]:.0f} | {found[1]:.0f} |")

@@ -21,7 +21,7 @@ from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLear
 from neuro_eqprop.simulators.brian2.dale import with_interneurons
 from neuro_eqprop.simulators.brian2.neuron_models import MODELS, find_model
 from neuro_eqprop.simulators.brian2.options import biology, parse_options
-from neuro_eqprop.simulators.learning import Synapses, no_progress
+from neuro_eqprop.simulators.learning import LearningRecord
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
@@ -178,9 +178,9 @@ def three_digits(samples: int, rule: LearningRule) -> tuple[PlasticNetwork, Trai
 def test_learning_in_continuous_time_changes_weights_as_in_discrete_time() -> None:
     phases = PhaseLengths(32, 16, 32).schedule(beta=0.5, centered=True)
     plastic, training = three_digits(8, LearningRule(phases, 8.0, batch=4))
-    chosen = Synapses((("hidden->output", 1, 3), ("output->hidden", 3, 1)))
+    chosen = LearningRecord((("hidden->output", 1, 3), ("output->hidden", 3, 1)))
     discrete, continuous = (
-        learner.learn(plastic, training, synapses=chosen, progress=no_progress)
+        learner.learn(plastic, training, record=chosen)
         for learner in (load_learner("emulator"), load_learner("brian2-biology"))
     )
     for name in plastic.learns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -18,10 +18,9 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.brian2.learning_equations import time_constant
-from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
+from neuro_eqprop.simulators.learning import Learned, LearningRecord
 from neuro_eqprop.simulators.registry import learner_names, load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
-from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.nonidealities import Nonidealities
 from neuro_eqprop.spiking.phases import PhaseLengths
@@ -36,8 +35,10 @@ pytestmark = pytest.mark.brian2
 
 CENTERED = PhaseLengths(6, 3, 2).schedule(beta=0.5, centered=True)
 ONE_SIDED = PhaseLengths(4, 3, 2).schedule(beta=0.3, centered=False)
-SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
-DEEP = Synapses((("hidden2->hidden1", 3, 2), ("hidden1->hidden2", 2, 3)))
+SYNAPSES = LearningRecord(
+    (("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0))
+)
+DEEP = LearningRecord((("hidden2->hidden1", 3, 2), ("hidden1->hidden2", 2, 3)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +100,10 @@ def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
     return plastic, TrainingSamples(stimulus, np.linspace(0.2, 0.05, case.samples))
 
 
-def both(case: Case, synapses: Synapses) -> tuple[PlasticNetwork, Learned, Learned]:
+def both(case: Case, synapses: LearningRecord) -> tuple[PlasticNetwork, Learned, Learned]:
     plastic, training = task(case)
     a, b = (
-        load_learner(on).learn(plastic, training, synapses=synapses, progress=no_progress)
-        for on in ("reference", "brian2")
+        load_learner(on).learn(plastic, training, record=synapses) for on in ("reference", "brian2")
     )
     for name, weight in a.weights.items():
         np.testing.assert_allclose(b.weights[name], weight, rtol=0, atol=1e-12)
@@ -119,7 +119,9 @@ def both(case: Case, synapses: Synapses) -> tuple[PlasticNetwork, Learned, Learn
 @pytest.mark.parametrize("name", CASES)
 def test_brian2_learns_what_the_reference_does(name: str) -> None:
     case = CASES[name]
-    synapses = DEEP if case.net == "deep" else Synapses() if case.net == "looped" else SYNAPSES
+    synapses = (
+        DEEP if case.net == "deep" else LearningRecord() if case.net == "looped" else SYNAPSES
+    )
     plastic, _, b = both(case, synapses)
     for part in plastic.plastic:
         moved = b.weights[part.name] - plastic.projection(part.name).weight
@@ -143,26 +145,19 @@ def test_they_are_equal_after_a_hundred_samples(code: Code) -> None:
         np.testing.assert_array_equal(b.weights[name], weight)
 
 
-def test_fixed_point_and_delays_are_refused_with_the_reason() -> None:
+def test_fixed_point_is_refused_with_the_reason() -> None:
     plastic, training = task(
         Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7)), limit=1.0)
     )
     learner = load_learner("brian2")
     with pytest.raises(BackendError, match=r"floating point.*without bits"):
-        learner.learn(plastic, training, synapses=Synapses(), progress=no_progress)
-    plastic, training = task(Case(Code.RATE, LearningRule(CENTERED, 5.0)))
-    late = tuple(
-        replace(p, delay=2) if p.gain is Gain.BETA else p for p in plastic.network.projections
-    )
-    plastic = replace(plastic, network=replace(plastic.network, projections=late))
-    with pytest.raises(BackendError, match="delay of 2"):
-        learner.learn(plastic, training, synapses=Synapses(), progress=no_progress)
+        learner.learn(plastic, training)
 
 
 def test_every_sample_is_reported() -> None:
     plastic, training = task(Case(Code.GRADED, LearningRule(ONE_SIDED, 5.0), samples=3))
     seen: list[int] = []
-    load_learner("brian2").learn(plastic, training, synapses=Synapses(), progress=seen.append)
+    load_learner("brian2").learn(plastic, training, progress=seen.append)
     assert "brian2" in learner_names()
     assert seen == [1, 1, 1]
 

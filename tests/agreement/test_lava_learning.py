@@ -19,7 +19,7 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.learn_on_chip.loop import OnChipWarning
 from neuro_eqprop.simulators.lava.learning.job import LearningJob, LearningPopulation
-from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
+from neuro_eqprop.simulators.learning import Learned, LearningRecord, no_progress
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
@@ -36,7 +36,9 @@ pytestmark = pytest.mark.lava
 SHORT = PhaseLengths(3, 1, 1).schedule(beta=0.5, centered=True)
 CENTERED = PhaseLengths(8, 4, 4).schedule(beta=0.5, centered=True)
 ONE_SIDED = PhaseLengths(8, 4, 4).schedule(beta=0.5, centered=False)
-SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
+SYNAPSES = LearningRecord(
+    (("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def learn(on: str, case: Case) -> Learned:
     plastic, training = task(case)
     seen: list[int] = []
     watch = seen.append if on == "lava" else no_progress
-    learned = load_learner(on).learn(plastic, training, synapses=SYNAPSES, progress=watch)
+    learned = load_learner(on).learn(plastic, training, record=SYNAPSES, progress=watch)
     assert on != "lava" or sum(seen) == case.samples
     moved = learned.weights["input->hidden"] - plastic.projection("input->hidden").weight
     assert np.count_nonzero(moved) > 100

@@ -16,9 +16,9 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.runs.learning_cost import events_by_step
-from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
+from neuro_eqprop.simulators.learning import Learned, LearningRecord
+from neuro_eqprop.simulators.learning_rules import ENDS, round_stochastic
 from neuro_eqprop.simulators.recordings import Record
-from neuro_eqprop.simulators.reference.loihi_engine import ENDS, round_stochastic
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
@@ -37,7 +37,9 @@ from neuro_eqprop.training.rules.hebbian import hebbian
 
 CENTERED = PhaseLengths(10, 6, 4).schedule(beta=0.5, centered=True)
 ONE_SIDED = PhaseLengths(10, 6, 4).schedule(beta=0.5, centered=False)
-SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
+SYNAPSES = LearningRecord(
+    (("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0))
+)
 MARGIN = 0.8
 """Between the largest errors of the samples before learning."""
 ENGINE = engine_for(0.1, gap=1.0, window=4, scale=1 / 128, seed=5)
@@ -80,7 +82,7 @@ def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
 
 
 def learn(on: str, plastic: PlasticNetwork, training: TrainingSamples) -> Learned:
-    return load_learner(on).learn(plastic, training, synapses=SYNAPSES, progress=no_progress)
+    return load_learner(on).learn(plastic, training, record=SYNAPSES)
 
 
 CASES = {
@@ -136,8 +138,8 @@ def test_phases_that_were_left_out_have_no_steps_and_no_updates(code: Code, on: 
     rule = LearningRule(CENTERED, 5.0, margin=MARGIN)
     plastic, training = task(Case(code, rule))
     drive = ("hidden", "drive")
-    recorded = Synapses(activity=Record(signals=frozenset([drive])))
-    learned = load_learner(on).learn(plastic, training, synapses=recorded, progress=no_progress)
+    recorded = LearningRecord(activity=Record(signals=frozenset([drive])))
+    learned = load_learner(on).learn(plastic, training, record=recorded)
     start = 0
     for phase in rule.schedule:
         stop = start + phase.steps
@@ -205,10 +207,7 @@ def test_windows_of_any_length_gather_the_same_unwatched(
     batch = 1 if isinstance(numbers, LoihiEngine) else 2
     case = Case(Code.RATE, LearningRule(phases, 5.0, batch, numbers=numbers), samples=5)
     plastic, training = task(case)
-    learned = [
-        load_learner(on).learn(plastic, training, synapses=Synapses(), progress=no_progress)
-        for on in ("reference", "emulator")
-    ]
+    learned = [load_learner(on).learn(plastic, training) for on in ("reference", "emulator")]
     check_equal(*learned)
     assert learned[0].total.tag_updates > 0
 
@@ -227,10 +226,7 @@ def test_they_are_equal_on_other_networks(which: str) -> None:
         net, start(net), PlasticityConfig(coding, LearningRule(CENTERED, 5.0), 2.0, 1e-3)
     )
     training = TrainingSamples(training_stimulus(net, x[:6], target[:6], coding), np.full(6, 0.1))
-    learned = [
-        load_learner(on).learn(plastic, training, synapses=Synapses(), progress=no_progress)
-        for on in ("reference", "emulator")
-    ]
+    learned = [load_learner(on).learn(plastic, training) for on in ("reference", "emulator")]
     check_equal(*learned)
     if which == "looped":
         loop = learned[0].weights["hidden->hidden"]
@@ -245,7 +241,7 @@ def test_the_emulator_may_be_stopped_between_samples(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(learning, "AT_ONCE", 1)
     seen: list[int] = []
     parts = load_learner("emulator").learn(
-        plastic, training, synapses=SYNAPSES, progress=seen.append
+        plastic, training, record=SYNAPSES, progress=seen.append
     )
     assert seen == [1] * 8
     check_equal(whole, parts)
@@ -269,11 +265,7 @@ def cosines(rule: LearningRule, code: Code, samples: int = 15) -> dict[str, floa
     found: dict[str, list[float]] = {}
     for k in range(samples):
         one = TrainingSamples(every.stimulus.take(k, k + 1), every.rates[k : k + 1])
-        tags = (
-            load_learner("emulator")
-            .learn(plastic, one, synapses=Synapses(), progress=no_progress)
-            .tags
-        )
+        tags = load_learner("emulator").learn(plastic, one).tags
         wanted = rate_update(k, make(beta=0.5, free=2000, nudged=2000))
         for name, value in wanted.items():
             found.setdefault(name, []).append(defined_cosine(tags[name], value))
@@ -320,9 +312,7 @@ def test_three_classes_are_learned(code: Code) -> None:
     order = np.random.default_rng(0).permutation(np.tile(np.arange(100), 3))
     stimulus = training_stimulus(net, x[order], target[order], coding)
     training = TrainingSamples(stimulus, np.full(300, 0.05))
-    learned = load_learner("emulator").learn(
-        plastic, training, synapses=SYNAPSES, progress=no_progress
-    )
+    learned = load_learner("emulator").learn(plastic, training, record=SYNAPSES)
     right = learned.drive.argmax(axis=1) == target[order].argmax(axis=1)
     assert right[:30].mean() < 0.8
     assert right[-100:].mean() >= 0.95

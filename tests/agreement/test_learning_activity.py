@@ -10,7 +10,7 @@ from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import kinds
-from neuro_eqprop.simulators.learning import Learned, Synapses, no_progress
+from neuro_eqprop.simulators.learning import Learned, LearningRecord
 from neuro_eqprop.simulators.recordings import parse_record
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
@@ -45,8 +45,7 @@ def learn(on: str, case: str) -> Learned:
     return load_learner(on).learn(
         plastic,
         TrainingSamples(stimulus, np.full(SAMPLES, 0.1)),
-        synapses=Synapses(activity=record),
-        progress=no_progress,
+        record=LearningRecord(activity=record),
     )
 
 

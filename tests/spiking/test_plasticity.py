@@ -96,6 +96,14 @@ def test_engine_is_refused_for_what_it_cannot_do() -> None:
         grown(GRADED, LearningRule(SCHEDULE, 8.0, numbers=LoihiEngine(0, 100, -3, 0.1)))
 
 
+@pytest.mark.parametrize("name", ["input->hidden", "output->output"])
+def test_delays_are_refused_even_of_the_nudge(name: str) -> None:
+    made = grown(RATE, LearningRule(SCHEDULE, 8.0))
+    late = tuple(replace(p, delay=2) if p.name == name else p for p in made.network.projections)
+    with pytest.raises(PlasticityError, match=f"{name}.*delay of 2"):
+        replace(made, network=replace(made.network, projections=late))
+
+
 def test_graded_units_do_not_run_on() -> None:
     with pytest.raises(PlasticityError, match="use fresh=True"):
         grown(GRADED, LearningRule(SCHEDULE, 8.0, fresh=False))

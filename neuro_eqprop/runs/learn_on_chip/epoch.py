@@ -15,7 +15,7 @@ from neuro_eqprop.runs.learn_on_chip.state import (
 )
 from neuro_eqprop.runs.learn_on_chip.task import Task
 from neuro_eqprop.runs.rate_baseline import RateLearned, learn_rates, rate_config
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, ProgressCallback, no_progress
+from neuro_eqprop.simulators.learning import Learned, ProgressCallback, no_progress
 from neuro_eqprop.simulators.recordings import Counts
 from neuro_eqprop.spiking.plasticity import TrainingSamples, with_weights
 from neuro_eqprop.training.weight_quantiles import weight_quantiles
@@ -54,7 +54,7 @@ def learn_samples(
 ) -> Learned:
     """The samples learned by the simulator of the task."""
     plastic = with_weights(task.plastic, state.weights)
-    return task.learner.learn(plastic, samples, synapses=NO_SYNAPSES, progress=progress)
+    return task.learner.learn(plastic, samples, progress=progress)
 
 
 def weights_within_epoch(task: Task, state: LearningState, done: int) -> Mapping[str, Array]:

@@ -57,13 +57,8 @@ class Task:
     @property
     def learner(self) -> Learner:
         """The simulator that learns."""
-        if self.config.biology:
-            from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLearner
-            from neuro_eqprop.simulators.brian2.options import biology, parse_options
-
-            options = parse_options(self.config.biology)
-            return Brian2BiologyLearner(biology(**options).biology)
-        return load_learner(self.config.on)
+        learner, options = load_learner(self.config.on), self.config.biology
+        return learner.with_options(options) if options else learner
 
     @property
     def train(self) -> Split:

@@ -22,18 +22,17 @@ from neuro_eqprop.simulators.brian2.learning_equations import (
     trace_constants,
 )
 from neuro_eqprop.simulators.brian2.setup import Handle, run_network
-from neuro_eqprop.simulators.learning import ProgressCallback
+from neuro_eqprop.simulators.learning import LearningLog
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Spiking
-from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
+from neuro_eqprop.spiking.plasticity import Plastic
 
 
-class LearningNetwork:
+class Brian2LearningNetwork:
     """The Brian2 objects of one learning run."""
 
-    def __init__(
-        self, brian2: ModuleType, plastic: PlasticNetwork, training: TrainingSamples
-    ) -> None:
-        self.brian2, self.plastic, self.training = brian2, plastic, training
+    def __init__(self, brian2: ModuleType, log: LearningLog) -> None:
+        self.brian2, self.log = brian2, log
+        self.plastic, self.training = plastic, training = log.plastic, log.training
         self.network, self.rule = plastic.network, plastic.rule
         self.dt = self.network.dt * brian2.second
         self.clock = brian2.Clock(dt=self.dt)
@@ -51,6 +50,8 @@ class LearningNetwork:
             self.groups[self.network.output], "readout", variables=["sum_drive"]
         )
         self.brian2_network.add(self.readouts)
+        self.monitors = [self.monitor_synapse(*synapse) for synapse in log.record.synapses]
+        self.recorded = {key: self.monitor_activity(*key) for key in log.activity}
 
     def neurons(self, population: Population) -> Handle:
         """The group of a population; it loads its input at the start of each sample."""
@@ -187,12 +188,12 @@ class LearningNetwork:
             (paths, "m", place),
             (paths, "w", place),
         )
-        found = [
+        monitors = [
             self.brian2.StateMonitor(of, what, record=[k], when="end", order=1, clock=self.clock)
             for of, what, k in chosen
         ]
-        self.brian2_network.add(*found)
-        return found
+        self.brian2_network.add(*monitors)
+        return monitors
 
     def monitor_activity(self, name: str, variable: str) -> Handle:
         """Add a monitor of a population: of its spikes, drive, voltage or state."""
@@ -208,12 +209,12 @@ class LearningNetwork:
         self.brian2_network.add(monitor)
         return monitor
 
-    def run(self, progress: ProgressCallback) -> None:
-        """Run all samples; `progress` is called after each."""
+    def run(self) -> None:
+        """Run all samples, and report each."""
 
         def ended(t: Handle) -> None:
             if t > self.dt / 2:
-                progress(1)
+                self.log.progress(1)
 
         self.brian2_network.add(
             self.brian2.NetworkOperation(ended, clock=self.sample_clock, when="end")

@@ -10,24 +10,14 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.simulators.emulator import numba_error
-from neuro_eqprop.simulators.learning import (
-    NO_SYNAPSES,
-    Learned,
-    LearningLog,
-    ProgressCallback,
-    Synapses,
-    effective_weights,
-    engine_draws,
-    no_progress,
-)
+from neuro_eqprop.simulators.learning import Learned, Learner, LearningLog
+from neuro_eqprop.simulators.learning_rules import effective_weights, engine_draws
 from neuro_eqprop.spiking.arithmetic import ONE, Numbers, to_12_bits
 from neuro_eqprop.spiking.counter_rng import mix
 from neuro_eqprop.spiking.ir import Gain, Graded, Population
 from neuro_eqprop.spiking.neurons import neurons_of
 from neuro_eqprop.spiking.plasticity import (
     LoihiEngine,
-    PlasticNetwork,
-    TrainingSamples,
     third_factors,
 )
 
@@ -42,7 +32,7 @@ AT_ONCE = 2**25
 
 
 @dataclass(frozen=True, slots=True)
-class EmulatorLearner:
+class EmulatorLearner(Learner):
     """Learns sample by sample in compiled code, in float64 or in integers.
 
     The first run on a machine compiles for some seconds; the code is then cached on disk.
@@ -50,46 +40,28 @@ class EmulatorLearner:
 
     name: str = "emulator"
 
-    def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
-        """Raise an error for samples that do not fit the network."""
-        training.stimulus.check(plastic.network)
-
-    def learn(
-        self,
-        plastic: PlasticNetwork,
-        training: TrainingSamples,
-        *,
-        synapses: Synapses = NO_SYNAPSES,
-        progress: ProgressCallback = no_progress,
-    ) -> Learned:
+    def run(self, log: LearningLog) -> Learned:
         """Learn from all samples."""
-        self.check(plastic, training)
-        run = CompiledLearning(plastic, training, synapses)
-        batch = plastic.rule.batch
-        work = plastic.rule.steps * (sum(p.size for p in plastic.network.populations) + 1)
-        stride = max(1, AT_ONCE // (work * 100 * batch)) * batch
-        for start in range(0, training.stimulus.samples, stride):
-            stop = min(start + stride, training.stimulus.samples)
-            run.learn(start, stop)
-            progress(stop - start)
-        return run.result()
+        learning, rule = CompiledLearning(log), log.plastic.rule
+        work = rule.steps * (sum(p.size for p in log.plastic.network.populations) + 1)
+        for part in log.parts(max(1, AT_ONCE // (work * 100 * rule.batch)) * rule.batch):
+            learning.learn(part.start, part.stop)
+        return learning.result()
 
 
 class CompiledLearning:
     """A learning run in the flat arrays of `learning_kernels`."""
 
-    def __init__(
-        self, plastic: PlasticNetwork, training: TrainingSamples, synapses: Synapses
-    ) -> None:
-        self.plastic, self.training = plastic, training
-        self.network, self.log = plastic.network, LearningLog(plastic, training, synapses)
+    def __init__(self, log: LearningLog) -> None:
+        self.log, self.plastic, self.training = log, log.plastic, log.training
+        self.network = self.plastic.network
         ends = np.cumsum([0, *(p.size for p in self.network.populations)]).tolist()
         names = [p.name for p in self.network.populations]
         self.units = {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
         self.neurons = {p.name: neurons_of(self.network, p) for p in self.network.populations}
-        self.etas = plastic.etas(training.rates)
+        self.etas = self.plastic.etas(self.training.rates)
         self.net, self.memory = self.pack_network(ends[-1])
-        self.rule, self.results = self.pack_rule(), self.pack_results(synapses, ends[-1])
+        self.rule, self.results = self.pack_rule(), self.pack_results(ends[-1])
 
     def pack_network(self, units: int) -> tuple[kernels.PlasticTables, kernels.Memory]:
         """The tables of the network, and its memory before the first sample."""
@@ -185,11 +157,11 @@ class CompiledLearning:
             start=mix(np.array([seed], dtype=np.uint64))[0],
         )
 
-    def pack_results(self, synapses: Synapses, units: int) -> kernels.Results:
+    def pack_results(self, units: int) -> kernels.Results:
         """The results of the run, some of them arrays of the log, and what is recorded."""
         log, recorded = self.log, len(self.log.nudged) if self.log.activity else 0
         chosen, weight_steps = [], []
-        for name, target, source in synapses.chosen:
+        for name, target, source in log.record.synapses:
             part = self.plastic.part_of(name)
             projection = self.plastic.projection(name)
             targets, sources = projection.weight.shape
@@ -253,7 +225,7 @@ class CompiledLearning:
         """The result of the run."""
         log, (clipped, overflows) = self.log, self.results.totals.tolist()
         log.clipped, log.overflows = clipped, overflows
-        for name, sent in log.events.sent.items():
+        for name, sent in log.sent.items():
             sent[:] = self.results.sent[:, self.units[name]]
         shown = self.neurons[self.network.output].shown
         log.drives[:] = log.drives * shown / self.plastic.rule.schedule[0].window

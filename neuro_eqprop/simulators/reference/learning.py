@@ -8,99 +8,58 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.files.deadlines import check as check_deadline
-from neuro_eqprop.simulators.learning import (
-    NO_SYNAPSES,
-    Learned,
-    LearningLog,
-    ProgressCallback,
-    Synapses,
-    no_progress,
-)
-from neuro_eqprop.simulators.reference.learning_rules import FloatRule, IntegerRule
-from neuro_eqprop.simulators.reference.loihi_engine import EngineRule
+from neuro_eqprop.simulators.learning import Learned, Learner, LearningLog
+from neuro_eqprop.simulators.learning_rules import RULES, FloatRule
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.neurons import Neurons, neurons_of
-from neuro_eqprop.spiking.plasticity import (
-    EpisodeStep,
-    IntegerArithmetic,
-    LoihiEngine,
-    PlasticNetwork,
-    TrainingSamples,
-)
-
-RULES = {type(None): FloatRule, IntegerArithmetic: IntegerRule, LoihiEngine: EngineRule}
-"""The rule in each number format."""
+from neuro_eqprop.spiking.plasticity import EpisodeStep
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceLearner:
+class ReferenceLearner(Learner):
     """Learns sample by sample, in float64 or in integers."""
 
     name: str = "reference"
 
-    def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
-        """Raise an error for samples that do not fit the network."""
-        training.stimulus.check(plastic.network)
-
-    def learn(
-        self,
-        plastic: PlasticNetwork,
-        training: TrainingSamples,
-        *,
-        synapses: Synapses = NO_SYNAPSES,
-        progress: ProgressCallback = no_progress,
-    ) -> Learned:
+    def run(self, log: LearningLog) -> Learned:
         """Learn from all samples."""
-        self.check(plastic, training)
-        network = plastic.network
-        log = LearningLog(plastic, training, synapses)
+        network = log.plastic.network
         neurons = {p.name: neurons_of(network, p) for p in network.populations}
-        rule = RULES[type(plastic.rule.numbers)](plastic, training)
-        for sample in range(training.stimulus.samples):
-            if plastic.rule.fresh:
+        rule = RULES[type(log.plastic.rule.numbers)](log)
+        for part in log.parts(1):
+            if log.plastic.rule.fresh:
                 for population in network.populations:
                     neurons[population.name].rest((population.size,))
-            present(sample, neurons, rule, log)
-            progress(1)
-        log.drives /= plastic.rule.schedule[0].window
-        log.clipped = rule.clipped
-        log.overflows = sum(int(each.overflows.sum()) for each in neurons.values())
-        weights = {name: learning.weight for name, learning in rule.plastic_weights.items()}
-        return log.result(weights, rule.committed)
+            learn_sample(part.start, neurons, rule)
+        log.drives /= log.plastic.rule.schedule[0].window
+        log.overflows = sum(int(cells.overflows.sum()) for cells in neurons.values())
+        return rule.result()
 
 
-def present(sample: int, neurons: Mapping[str, Neurons], rule: FloatRule, log: LearningLog) -> None:
-    """Run all phases of a sample, and the commit."""
-    plastic, training, events = log.plastic, log.training, log.events
-    episode, output = plastic.rule.episode, plastic.network.output
-    silent = {p.name: np.zeros(p.size) for p in plastic.network.populations}
-    messages, within_margin = silent, False
+def learn_sample(sample: int, neurons: Mapping[str, Neurons], rule: FloatRule) -> None:
+    """Run all steps of a sample, of which the last is the commit."""
+    log, schedule, output = rule.log, rule.rule.schedule, rule.plastic.network.output
+    episode = rule.rule.episode
+    silent = {name: np.zeros(log.sent[name].shape[1]) for name in neurons}
+    messages = silent
     for t, step in enumerate(episode):
-        check_deadline()
-        number = (training.first + sample) * len(episode) + t
-        if step.phase == len(plastic.rule.schedule):
-            rule.trace(silent, None, number, events.traces[-1])
-            rule.commit(sample, number, log)
-            record_synapses(sample, t, rule, log)
-            return
-        if t == plastic.rule.schedule[0].steps and rule.within_margin(sample):
-            within_margin, log.nudged[sample] = True, 0
-        if within_margin:
+        place = (log.training.first + sample) * len(episode) + t
+        is_commit = step.phase == len(schedule)
+        if t == schedule[0].steps and rule.within_margin(sample):
+            log.nudged[sample] = 0
+        if step.phase > 0 and not is_commit and not log.nudged[sample]:
             continue
-        messages = advance(sample, step, messages, neurons, rule, log)
-        for name, message in messages.items():
-            events.sent[name][step.phase] += message != 0
+        messages = silent if is_commit else advance(sample, step, messages, neurons, rule)
+        rule.trace(messages, neurons, place, step.phase)
+        if step.gate:
+            rule.gather(step, sample, place)
+        if is_commit:
+            rule.commit(sample, place)
+        else:
+            record_activity(sample, t, step, messages, neurons, log)
         if step.phase == 0 and step.in_window:
             log.drives[sample] += neurons[output].values()["drive"]
-        rule.trace(messages, neurons, number, events.traces[step.phase])
-        if step.gate:
-            rule.gather(step.gate, number, sample, log, events.tags[step.phase])
-        record_synapses(sample, t, rule, log)
-        for (name, variable), course in log.activity.items():
-            cell = neurons[name]
-            spikes = variable == "spikes"
-            course[sample, t] = cell.payload(messages[name]) if spikes else cell.values()[variable]
+        rule.record(sample, t)
 
 
 def advance(
@@ -109,17 +68,16 @@ def advance(
     messages: Mapping[str, Array],
     neurons: Mapping[str, Neurons],
     rule: FloatRule,
-    log: LearningLog,
 ) -> dict[str, Array]:
     """One step of every population: the new messages, from those of the last step."""
-    network, stimulus = log.plastic.network, log.training.stimulus
+    network, stimulus = rule.plastic.network, rule.log.training.stimulus
     dtype = np.float64 if network.fixed is None else np.int64
     arriving = {(p.name, gain): np.zeros(p.size) for p in network.populations for gain in Gain}
-    for each in rule.weights:
-        key = each.projection.target, each.projection.gain
-        sent = messages[each.projection.source]
-        arriving[key] = arrive(arriving[key], each.weight * each.gain, sent)
-    found = {}
+    for weights in rule.weights:
+        key = weights.projection.target, weights.projection.gain
+        sent = messages[weights.projection.source]
+        arriving[key] = arrive(arriving[key], weights.weight * weights.gain, sent)
+    new = {}
     for name, cells in neurons.items():
         current, pull = stimulus.current.get(name), stimulus.pull.get(name)
         outside = cells.outside(
@@ -128,8 +86,8 @@ def advance(
             step.beta,
         )
         one, by_beta = (arriving[name, gain].astype(dtype) for gain in Gain)
-        found[name] = cells.advance(one, by_beta, step.beta, outside).astype(np.float64)
-    return found
+        new[name] = cells.advance(one, by_beta, step.beta, outside).astype(np.float64)
+    return new
 
 
 def arrive(total: Array, weight: Array, message: Array) -> Array:
@@ -140,7 +98,17 @@ def arrive(total: Array, weight: Array, message: Array) -> Array:
     return np.asarray(np.add.accumulate(np.concatenate([total[None], inputs]), axis=0)[-1])
 
 
-def record_synapses(sample: int, t: int, rule: FloatRule, log: LearningLog) -> None:
-    """Record the chosen synapses."""
-    for k, (name, target, source) in enumerate(log.synapses.chosen):
-        log.history[sample, t, k] = rule.synapse(name, target, source)
+def record_activity(
+    sample: int,
+    t: int,
+    step: EpisodeStep,
+    messages: Mapping[str, Array],
+    neurons: Mapping[str, Neurons],
+    log: LearningLog,
+) -> None:
+    """Count the messages of a step, and record the activity of the chosen populations."""
+    for name, message in messages.items():
+        log.sent[name][step.phase] += message != 0
+    for (name, variable), course in log.activity.items():
+        cells, spikes = neurons[name], variable == "spikes"
+        course[sample, t] = cells.payload(messages[name]) if spikes else cells.values()[variable]

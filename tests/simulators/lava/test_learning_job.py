@@ -25,10 +25,8 @@ from neuro_eqprop.simulators.lava.learning.job import (
     save,
 )
 from neuro_eqprop.simulators.lava.learning.learner import LavaLearner, ProgressMonitor
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, no_progress
 from neuro_eqprop.simulators.registry import learner_names
 from neuro_eqprop.spiking.codes import Code, Coding
-from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.nonidealities import Nonidealities
 from neuro_eqprop.spiking.phases import PhaseLengths
@@ -120,7 +118,7 @@ def test_learning_formulas_depend_on_the_code_and_the_number_format() -> None:
 
 def check_refused(made: LearningJob, message: str) -> None:
     with pytest.raises(BackendError, match=message):
-        LavaLearner().learn(made.plastic, made.training, synapses=NO_SYNAPSES, progress=no_progress)
+        LavaLearner().learn(made.plastic, made.training)
 
 
 def test_unsupported_networks_are_refused_with_the_reason() -> None:
@@ -135,13 +133,6 @@ def test_unsupported_networks_are_refused_with_the_reason() -> None:
         "differ from the stored weights",
     )
     check_refused(learning_job(real, feedback=0.7), "learns at 1.42.*below 8 times a power")
-    made = learning_job(real)
-    nudge = replace(made.plastic.network.projections[-1], delay=2)
-    assert nudge.gain is Gain.BETA
-    projections = (*made.plastic.network.projections[:-1], nudge)
-    network = replace(made.plastic.network, projections=projections)
-    late = replace(made, plastic=replace(made.plastic, network=network))
-    check_refused(late, "'output->output' has a delay")
 
 
 def test_synaptic_input_beyond_32_bits_is_refused() -> None:

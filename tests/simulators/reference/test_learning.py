@@ -12,7 +12,7 @@ from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.learning import NO_SYNAPSES, Learned, Synapses, no_progress
+from neuro_eqprop.simulators.learning import NO_RECORD, Learned, LearningRecord
 from neuro_eqprop.simulators.registry import learner_names, load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import Graded
@@ -51,11 +51,9 @@ def grown(
 
 
 def learn(
-    plastic: PlasticNetwork, training: TrainingSamples, synapses: Synapses = NO_SYNAPSES
+    plastic: PlasticNetwork, training: TrainingSamples, synapses: LearningRecord = NO_RECORD
 ) -> Learned:
-    return load_learner("reference").learn(
-        plastic, training, synapses=synapses, progress=no_progress
-    )
+    return load_learner("reference").learn(plastic, training, record=synapses)
 
 
 def replay(  # noqa: C901, PLR0912, PLR0915 - one loop in plain sight
@@ -209,7 +207,7 @@ def test_fixed_point_rounds_the_rule_without_bias(code: str) -> None:
 
 
 def test_whole_traces_are_127_times_real_ones() -> None:
-    chosen = Synapses((("input->hidden", 1, 2),))
+    chosen = LearningRecord((("input->hidden", 1, 2),))
     real, training = grown("graded", LearningRule(CENTERED, 5.0))
     whole, _ = grown("graded", LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(1)))
     none = replace(training, rates=np.zeros(6))
@@ -223,7 +221,7 @@ def test_a_bias_learns_through_the_unit_that_is_always_on() -> None:
     """Its trace is one, so its change is the sum of the output's shift."""
     plastic, training = grown("graded", LearningRule(CENTERED, 5.0))
     one = TrainingSamples(training.stimulus.take(0, 1), training.rates[:1])
-    chosen = Synapses(tuple(("always->output", i, 0) for i in range(3)))
+    chosen = LearningRecord(tuple(("always->output", i, 0) for i in range(3)))
     learned = learn(plastic, one, chosen)
     history = learned.history[0]
     assert (history[:-1, :, 0] == 1.0).all()
@@ -235,7 +233,7 @@ def test_a_bias_learns_through_the_unit_that_is_always_on() -> None:
 
 def test_the_history_of_a_synapse() -> None:
     plastic, training = grown("rate", LearningRule(CENTERED, 5.0))
-    chosen = Synapses((("hidden->output", 0, 3), ("output->hidden", 3, 0)))
+    chosen = LearningRecord((("hidden->output", 0, 3), ("output->hidden", 3, 0)))
     history = learn(plastic, training, chosen).history
     assert history.shape == (6, 29, 2, 4)
     there, back = history[:, :, 0], history[:, :, 1]

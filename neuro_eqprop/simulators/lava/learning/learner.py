@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,16 +30,12 @@ from neuro_eqprop.simulators.lava.recording import layouts, signal
 from neuro_eqprop.simulators.lava.simulator import interpreter, run_child, temporary_folder
 from neuro_eqprop.simulators.lava.worker import DONE
 from neuro_eqprop.simulators.learning import (
-    SYNAPSE_VARIABLES,
-    Events,
     Learned,
+    Learner,
+    LearningFeature,
+    LearningLog,
     ProgressCallback,
-    Synapses,
-    recordings,
-    refuse_margin,
-    tally_learning,
 )
-from neuro_eqprop.simulators.recordings import Recording
 from neuro_eqprop.spiking.ir import Gain, Graded
 from neuro_eqprop.spiking.plasticity import (
     UNSIGNED_PAYLOAD,
@@ -51,7 +48,7 @@ ENTRY = "neuro_eqprop.simulators.lava.learning.worker"
 
 
 @dataclass(frozen=True, slots=True)
-class LavaLearner:
+class LavaLearner(Learner):
     """Learns sample by sample in one Lava run, in float64 or in the integers of its engine.
 
     `deadline` is the longest time without a step, in seconds.
@@ -59,30 +56,33 @@ class LavaLearner:
 
     deadline: float = 60.0
     name: str = "lava"
+    cannot: ClassVar[Mapping[LearningFeature, str]] = {
+        LearningFeature.MARGIN: (
+            "runs every phase of a sample: learn with margin 0, or on the emulator"
+        ),
+        LearningFeature.GAINS: (
+            "supports no effective weights that differ from the stored weights: learn without "
+            "nonidealities, or on the emulator"
+        ),
+    }
 
     def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
         """Raise an error if Lava is missing or its engine cannot train the network."""
+        Learner.check(self, plastic, training)
         interpreter(os.environ)
         check(LearningJob(plastic, training))
 
-    def learn(
-        self,
-        plastic: PlasticNetwork,
-        training: TrainingSamples,
-        *,
-        synapses: Synapses,
-        progress: ProgressCallback,
-    ) -> Learned:
+    def run(self, log: LearningLog) -> Learned:
         """Learn from all samples."""
-        learning = LearningJob(plastic, training, synapses.chosen, synapses.activity)
-        check(learning)
+        record = log.record
+        learning = LearningJob(log.plastic, log.training, record.synapses, record.activity)
         with temporary_folder() as folder:
             save(learning, folder)
-            monitor = ProgressMonitor(learning, folder, progress)
+            monitor = ProgressMonitor(learning, folder, log.progress)
             run_child(
                 learning.job, folder, deadline=self.deadline, entry=ENTRY, on_poll=monitor.update
             )
-            learned = read(learning, folder)
+            learned = read(log, learning, folder)
             monitor.finish()
             return learned
 
@@ -112,10 +112,8 @@ class ProgressMonitor:
 def check(learning: LearningJob) -> None:
     """Raise an error if Lava's engine cannot train the network."""
     plastic, network = learning.plastic, learning.plastic.network
-    learning.training.stimulus.check(network)
     if not learning.training.stimulus.samples:
         raise BackendError("lava: there are no training samples; pass at least one")
-    refuse_margin("lava", plastic)
     graded = any(isinstance(p.neuron, Graded) for p in network.populations)
     if isinstance(plastic.rule.numbers, IntegerArithmetic) and graded:
         raise BackendError(f"lava: {UNSIGNED_PAYLOAD}")
@@ -124,15 +122,6 @@ def check(learning: LearningJob) -> None:
             "lava rounds integer weights differently, with one random number per step; learn "
             "with engine = true, or on the emulator"
         )
-    flawed = next(iter(plastic.gains), None)
-    if flawed is not None:
-        raise BackendError(
-            f"lava: the effective weights of {flawed!r} differ from the stored weights, which its "
-            "engine does not support; learn without nonidealities, or on the emulator"
-        )
-    late = next((p.name for p in network.projections if p.delay != 1), None)
-    if late is not None:
-        raise BackendError(f"lava: {late!r} has a delay, which its plastic synapses do not support")
     for projection in network.projections:
         if projection.gain is Gain.ONE and projection.name in plastic.learns:
             formulas(learning, projection)
@@ -152,8 +141,8 @@ def check_sums(learning: LearningJob) -> None:
             )
 
 
-def read(learning: LearningJob, folder: Path) -> Learned:
-    """The learned weights and counts in the files of the processes.
+def read(log: LearningLog, learning: LearningJob, folder: Path) -> Learned:
+    """The learned weights and counts in the files of the processes, counted in the log.
 
     Raises BackendError if a population did not run every step.
     """
@@ -173,32 +162,28 @@ def read(learning: LearningJob, folder: Path) -> Learned:
     names = [part.name for part in learning.plastic.plastic]
     output = [p.name for p in network.populations].index(network.output)
     drive = layouts(LearningPopulation(job, output, folder, learning))["drive"].read()[:, 0]
+    count_events(log, learning, folder, counts)
+    fill_history(log, learning, folder, files)
+    fill_activity(log, learning, folder)
     return Learned(
         {name: weight * learning.weight_step(name) for name, weight in weights.items()},
         {name: np.array(files[name].tags.read()) for name in names},
         np.array(drive),
-        tally_learning(learning.plastic, learning.training, events(learning, folder, counts)),
+        log.tally(),
         {name: saturated(learning, name, weight) for name, weight in weights.items()},
         int(sum(counts[name][2, 0] for name in names)),
         int(np.sum(done["overflows"])),
-        synapse_histories(learning, folder, files),
-        activity(learning, folder),
+        log.history,
+        log.recordings(),
     )
 
 
-def activity(learning: LearningJob, folder: Path) -> tuple[Recording, ...]:
-    """Recorded spikes and signals of each sample, without the commit step."""
-    record, job = learning.activity, learning.job
-    names = [population.name for population in learning.plastic.network.populations]
-    tables = {
-        name: layouts(LearningPopulation(job, index, folder, learning))
-        for index, name in enumerate(names)
-    }
-    return recordings(
-        record,
-        {name: tables[name]["spikes"].read()[:, :-1] for name in record.spikes},
-        {key: tables[key[0]][signal(key[1])].read()[:, :-1] for key in record.signals},
-    )
+def fill_activity(log: LearningLog, learning: LearningJob, folder: Path) -> None:
+    """Read the recorded spikes and signals, without the commit step."""
+    for (name, variable), course in log.activity.items():
+        files = layouts(LearningPopulation(learning.job, log.columns[name], folder, learning))
+        what = "spikes" if variable == "spikes" else signal(variable)
+        course[:] = files[what].read()[:, :-1]
 
 
 def saturated(learning: LearningJob, name: str, weight: Array) -> int:
@@ -208,42 +193,34 @@ def saturated(learning: LearningJob, name: str, weight: Array) -> int:
     return int(np.count_nonzero((weight <= low) | (weight >= high)))
 
 
-def events(learning: LearningJob, folder: Path, counts: Mapping[str, Ints]) -> Events:
-    """Event counts by phase and population."""
-    network, job = learning.plastic.network, learning.job
-    names = [population.name for population in network.populations]
-    tags, weights = np.zeros((2, len(job.schedule), len(names)), dtype=np.int64)
+def count_events(
+    log: LearningLog, learning: LearningJob, folder: Path, counts: Mapping[str, Ints]
+) -> None:
+    """Read the event counts by phase and population."""
+    traces, tags, weights = log.counted
     for name, count in counts.items():
-        column = names.index(learning.plastic.projection(name).target)
+        column = log.columns[learning.plastic.projection(name).target]
         tags[:, column] += count[0]
         weights[:, column] += count[1]
-    traces = [trace_counts(learning, folder, index).read() for index in range(len(names))]
-    sent = {
-        name: layouts(LearningPopulation(job, index, folder, learning))["messages"]
-        .read()
-        .sum(axis=0)
-        for index, name in enumerate(names)
-    }
-    return Events(sent, np.stack(traces, axis=1), tags, weights)
+    for name, column in log.columns.items():
+        files = layouts(LearningPopulation(learning.job, column, folder, learning))
+        traces[:, column] = trace_counts(learning, folder, column).read()
+        log.sent[name][:] = files["messages"].read().sum(axis=0)
 
 
-def synapse_histories(
-    learning: LearningJob, folder: Path, files: Mapping[str, ProjectionFiles]
-) -> Array:
-    """The recorded variables of the chosen synapses (samples, steps, synapses, variables)."""
-    if not learning.chosen:
-        return np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES)))
-    samples, steps = learning.training.stimulus.samples, learning.plastic.rule.steps
-    found = np.zeros((samples, steps, len(learning.chosen), len(SYNAPSE_VARIABLES)))
+def fill_history(
+    log: LearningLog, learning: LearningJob, folder: Path, files: Mapping[str, ProjectionFiles]
+) -> None:
+    """Read the recorded variables of the chosen synapses."""
+    history = log.history
     for name, each in files.items():
         here = learning.of(name)
         if here:
             seen = each.history.read()
-            found[:, :, here, 0] = seen[..., 0]
-            found[:, :, here, 2] = seen[..., 1]
-            found[:, :, here, 3] = seen[..., 2] * learning.weight_step(name)
-    for index, population in enumerate(learning.plastic.network.populations):
-        here = synapses_onto(learning, population.name)
+            history[:, :, here, 0] = seen[..., 0]
+            history[:, :, here, 2] = seen[..., 1]
+            history[:, :, here, 3] = seen[..., 2] * learning.weight_step(name)
+    for name, column in log.columns.items():
+        here = synapses_onto(learning, name)
         if here:
-            found[:, :, here, 1] = post_history(learning, folder, index).read()
-    return found
+            history[:, :, here, 1] = post_history(learning, folder, column).read()
