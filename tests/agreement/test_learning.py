@@ -240,9 +240,7 @@ def test_the_emulator_may_be_stopped_between_samples(monkeypatch: pytest.MonkeyP
     whole = learn("emulator", plastic, training)
     monkeypatch.setattr(learning, "AT_ONCE", 1)
     seen: list[int] = []
-    parts = load_learner("emulator").learn(
-        plastic, training, record=SYNAPSES, progress=seen.append
-    )
+    parts = load_learner("emulator").learn(plastic, training, record=SYNAPSES, progress=seen.append)
     assert seen == [1] * 8
     check_equal(whole, parts)
 
