@@ -1,4 +1,4 @@
-"""A third-party package adds a model, a rule, a code, a backend and a data set by entry points."""
+"""A third-party package adds an entry to each registry by entry points."""
 
 from __future__ import annotations
 
@@ -71,6 +71,38 @@ def test_a_model_a_rule_and_a_data_set_of_a_plug_in_train(site: Path, tmp_path: 
     assert evaluated.returncode == 0
 
 
+@pytest.mark.parametrize("options", [(), ("--bits", "8")], ids=["float", "8 bits"])
+def test_an_activation_of_a_plug_in_trains_and_runs_alike_on_reference_and_emulator(
+    site: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    out = str(tmp_path / "run")
+    words = ("--hidden", "8", "--activation", "softsign", "--output", "linear", "--epochs", "2")
+    done = command(site, "train", *words, "--out", out)
+    assert done.returncode == 0, done.stderr
+    outcomes = []
+    for simulator in ("reference", "emulator"):
+        run = ("--on", simulator, "--code", "graded", "--samples", "8", "--json")
+        done = command(site, "evaluate", out, *run, *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        outcomes.append(json.loads(done.stdout))
+    for key in ("accuracy", "rmse", "spikes_per_neuron", "rate_accuracy", "agreement"):
+        assert outcomes[0][key] == outcomes[1][key]
+    assert outcomes[0]["rmse"] < 0.05
+    done = command(site, "evaluate", out, "--on", "emulator", "--code", "rate")
+    assert done.returncode == 1
+    assert "has activation 'softsign'" in done.stderr
+
+
+def test_a_run_with_an_activation_whose_package_is_gone_says_so(site: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "run")
+    words = ("--hidden", "4", "--activation", "softsign", "--epochs", "1")
+    assert command(site, "train", *words, "--out", out).returncode == 0
+    done = command(tmp_path, "evaluate", out)
+    assert (done.returncode, "unknown activation 'softsign'" in done.stderr) == (2, True), (
+        done.stderr
+    )
+
+
 def test_a_code_and_a_backend_of_a_plug_in_run(site: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     assert command(site, "train", "--hidden", "8", "--epochs", "1", "--out", out).returncode == 0
@@ -95,6 +127,7 @@ def test_a_code_and_a_backend_of_a_plug_in_run(site: Path, tmp_path: Path) -> No
 def test_the_help_and_the_lists_name_what_a_plug_in_adds(site: Path) -> None:
     said = " ".join(command(site, "train", "--help").stdout.split())
     assert "transformer, direct" in said
+    assert "relu, tanh, softsign" in said
     assert "single-phase, scaled;" in said
     assert "corners" in command(site, "data", "list").stdout
 

@@ -35,7 +35,6 @@ from neuro_eqprop.networks.activations import (
     RELU,
     TANH,
     Activation,
-    activate,
     box,
 )
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role, check_parameters
@@ -233,7 +232,7 @@ def forward(model: Model, x: Array) -> dict[str, Array]:
         images = s.reshape(len(x), *model.network[connection.source].shape)
         weight, bias = model.params[connection.name], model.params[layer.name]
         drive = connection.operator.forward(NumpyOps(), weight, images, bias)
-        found[layer.name] = s = activate(layer.activation, drive)
+        found[layer.name] = s = layer.activation.value(drive)
     return found
 
 

@@ -49,7 +49,7 @@ STUDY_HELP = {
     "dataset": "an .npz file, or a data set by name",
     "model": "layered, or looped without a bound",
     "hidden": "units of each hidden layer, separated by commas",
-    "activation": f"of hidden layers: {', '.join(HIDDEN)}; code rate needs hard_sigmoid",
+    "activation": "of hidden layers (code rate needs hard_sigmoid)",
     "output": "activation of the output, hard_sigmoid or linear; code rate needs the first",
     "feedback": "scale of the feedback weights of a layered network",
     "epochs": "passes over the training samples",
@@ -81,6 +81,7 @@ def options(parser: ArgumentParser) -> None:
     usual = flat_settings(*learning_settings({}))
     lists = {
         "dataset": ", ".join(names_of("dataset")),
+        "activation": ", ".join(HIDDEN),
         "on": ", ".join(learner_names()),
         "code": " or ".join(learning_codes()),
     }

@@ -17,7 +17,7 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.files.read import one_line, parse_json
 from neuro_eqprop.files.write import write_bytes
-from neuro_eqprop.networks.activations import Activation, ActivationKind
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role, check_parameters
 from neuro_eqprop.networks.operators.serialize import from_json, to_json
 from neuro_eqprop.training.trained import TRAINED, TrainedNetwork
@@ -43,13 +43,7 @@ def describe(network: Network) -> dict[str, Any]:
             "role": layer.role.value,
             "stiffness": layer.stiffness,
             "shared": None if layer.shared is None else list(layer.shared),
-            "activation": {
-                "name": layer.activation.name,
-                "curve": layer.activation.curve.value,
-                # JSON has no infinity: a range without an end is written as null.
-                "low": finite(layer.activation.low),
-                "high": finite(layer.activation.high),
-            },
+            "activation": layer.activation.to_json(),
         }
         for layer in network.layers
     ]
@@ -67,18 +61,13 @@ def describe(network: Network) -> dict[str, Any]:
     return {"layers": layers, "connections": connections, "cost": network.cost.value}
 
 
-def finite(value: float) -> float | None:
-    """The value, or None if it is infinite."""
-    return value if np.isfinite(value) else None
-
-
 def rebuild(description: Mapping[str, Any]) -> Network:
     """The network that `describe` has written."""
     layers = tuple(
         Layer(
             str(t["name"]),
             tuple(int(n) for n in t["shape"]),
-            activation(t),
+            Activation.from_json(t["activation"]),
             Role(t["role"]),
             float(t["stiffness"]),
             None if t.get("shared") is None else tuple(int(n) for n in t["shared"]),
@@ -97,14 +86,6 @@ def rebuild(description: Mapping[str, Any]) -> Network:
         for t in description["connections"]
     )
     return Network(layers, connections, Cost(description.get("cost", Cost.SQUARED.value)))
-
-
-def activation(layer: Mapping[str, Any]) -> Activation:
-    """The activation of a layer in a description."""
-    t = layer["activation"]
-    low = -np.inf if t["low"] is None else float(t["low"])
-    high = np.inf if t["high"] is None else float(t["high"])
-    return Activation(str(t["name"]), low, high, ActivationKind(t["curve"]))
 
 
 def save(

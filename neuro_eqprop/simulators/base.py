@@ -28,7 +28,7 @@ class Feature(Enum):
     DELAY = "delays above one step"
     GATED_GAIN = "gains switched between phases"
     GRADED = "graded messages"
-    TANH = "graded tanh"
+    CURVED = "graded activations that are no clip"
     FOLLOW = "spikes that track a rate"
     FIXED_POINT = "24-bit fixed point"
     EXACT = "the same spikes as the reference"
@@ -189,7 +189,7 @@ def needed_features(network: SpikingNetwork, stimulus: Stimulus | None = None) -
         Feature.DELAY: any(p.delay > 1 for p in network.projections),
         Feature.GATED_GAIN: gated or (stimulus is not None and bool(stimulus.pull)),
         Feature.GRADED: bool(graded),
-        Feature.TANH: any(n.activation and not n.activation.piecewise_linear for n in graded),
+        Feature.CURVED: any(n.activation and not n.activation.piecewise_linear for n in graded),
         Feature.FOLLOW: any(neuron.follow is not None for neuron in neurons),
         Feature.FIXED_POINT: network.fixed is not None,
     }

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from neuro_eqprop.common.plugins import Registry
 from neuro_eqprop.dynamics.schedules import TAIL
-from neuro_eqprop.networks.activations import FUNCTIONS, HARD_SIGMOID, ActivationKind
+from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.network import Layer
 from neuro_eqprop.spiking.ir import (
     DecreasingGain,
@@ -121,7 +121,7 @@ def integrator(layer: Layer, coding: Coding) -> Spiking:
     """An integrate-and-fire neuron whose firing rate is its drive, clipped to 0..1."""
     rate, code = layer.activation, coding.code
     ranges = [(0.0, 1.0), (-1.0, 1.0)] if code.signed else [(0.0, 1.0)]
-    if rate.curve is not ActivationKind.CLIP or (rate.low, rate.high) not in ranges:
+    if not rate.piecewise_linear or (rate.low, rate.high) not in ranges:
         carries = "clips to 0..1 and to -1..1" if code.signed else "0..1"
         raise LoweringError(
             f"layer {layer.name!r} has activation {rate.name!r} with range {rate.low}..{rate.high},"
@@ -135,12 +135,6 @@ def integrator(layer: Layer, coding: Coding) -> Spiking:
 
 def sigma_delta(layer: Layer, coding: Coding) -> Graded:
     """A sigma-delta unit, which sends the changes of its rate."""
-    if not FUNCTIONS[layer.activation.curve].graded:
-        computed = ", ".join(kind.value for kind, each in FUNCTIONS.items() if each.graded)
-        raise LoweringError(
-            f"layer {layer.name!r} has activation {layer.activation.name!r}, and the simulators "
-            f"compute only {computed}; train with an activation of these shapes"
-        )
     return Graded(layer.activation, coding.theta, coding.damping)
 
 

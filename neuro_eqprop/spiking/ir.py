@@ -62,7 +62,7 @@ and the step of a graded population, whose messages q are integer multiples of t
 
     g_one = wrap(g_one + a_one), g_beta = wrap(g_beta + a_beta)
     d = (g_one + g_beta * beta) + (bias + current + pull * beta)
-    x = saturate(x + (activation(d) - x) * damping)  tanh: nearest multiple of e
+    x = saturate(x + (activation(d) - x) * damping)  nearest multiple of e
     q = round((x - sent) / theta)
     sent = sent + q theta
 
@@ -286,7 +286,7 @@ def expanded(network: SpikingNetwork) -> SpikingNetwork:
     return replace(network, projections=projections)
 
 
-FIRST_NAMES = {"ActivationKind.": "Curve.", "RateTracking(": "Follow(", "DecreasingGain": "Falling"}
+FIRST_NAMES = {"RateTracking(": "Follow(", "DecreasingGain": "Falling"}
 """Class names of version 0.1, which the digests in existing files are hashes of."""
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Shape
-from neuro_eqprop.networks.activations import Activation, activate
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.arithmetic import (
     FRACTION,
@@ -341,7 +341,7 @@ class TrackingNeurons(SpikingNeurons):
         gain, step = follow.gain.at(self.t), follow.step.at(self.t)
         self.current = (1 - before) * self.current + before * (one + beta * by_beta)
         self.drive = np.asarray(self.current + outside)
-        rate = self.rate + step * (activate(follow.activation, self.drive) - self.rate)
+        rate = self.rate + step * (follow.activation.value(self.drive) - self.rate)
         voltage = self.keep_voltage * self.held + (rate - (1 - gain) * self.rate) / gain
         drawn = None
         if follow.seed is not None:
@@ -437,10 +437,7 @@ class GradedNeurons(Neurons):
     def aim(self) -> Numbers:
         """The activation of the drive."""
         rate, by = self.neuron.activation, self.arithmetic
-        if rate.piecewise_linear:
-            clipped: Numbers = np.minimum(np.maximum(self.drive, self.low), self.high)
-            return clipped
-        return by.rounded(activate(rate, self.drive * by.unit))
+        return rate.integers(self.drive, by.unit) if by.fixed else rate.value(self.drive)
 
     def payload(self, message: Numbers) -> Numbers:
         """Counts of thetas times theta."""

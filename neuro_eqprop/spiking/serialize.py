@@ -7,7 +7,7 @@ infinite limit is null.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import inf, isfinite
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.networks.activations import Activation, ActivationKind
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.spiking.ir import (
     DecreasingGain,
     FixedPoint,
@@ -38,8 +38,10 @@ class DescriptionError(ValueError):
 
 def to_json(value: Any) -> Any:  # noqa: ANN401
     """Dataclass fields as JSON values: enums by value, infinite numbers as null."""
-    if isinstance(value, dict):
-        return {key: to_json(each) for key, each in value.items()}
+    if isinstance(value, Activation):
+        return value.to_json()
+    if is_dataclass(value):
+        return {each.name: to_json(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Enum):
         return value.value
     return None if isinstance(value, float) and not isfinite(value) else value
@@ -50,9 +52,7 @@ def describe(network: SpikingNetwork) -> dict[str, Any]:
     described: dict[str, Any] = {
         "dt": network.dt,
         "output": network.output,
-        "populations": [
-            {"name": p.name, "neuron": to_json(asdict(p.neuron))} for p in network.populations
-        ],
+        "populations": [{"name": p.name, "neuron": to_json(p.neuron)} for p in network.populations],
         "projections": [
             {
                 "source": p.source,
@@ -116,7 +116,7 @@ def rebuild(
 def rebuild_neuron(described: Mapping[str, Any]) -> Neuron:
     """The neuron of a description."""
     if "theta" in described:
-        activation = rebuild_activation(described["activation"])
+        activation = Activation.from_json(described["activation"])
         return Graded(activation, number(described["theta"]), number(described["damping"]))
     return Spiking(
         number(described["current_decay"]),
@@ -126,16 +126,6 @@ def rebuild_neuron(described: Mapping[str, Any]) -> Neuron:
         number(described["floor"], -inf),
         number(described["ceiling"], inf),
         rebuild_tracking(described.get("follow")),
-    )
-
-
-def rebuild_activation(described: Mapping[str, Any]) -> Activation:
-    """The activation of a description."""
-    return Activation(
-        text(described["name"]),
-        number(described["low"], -inf),
-        number(described["high"], inf),
-        ActivationKind(described["curve"]),
     )
 
 
@@ -149,7 +139,7 @@ def rebuild_tracking(described: Mapping[str, Any] | None) -> RateTracking | None
     )
     seed = described["seed"]
     return RateTracking(
-        rebuild_activation(described["activation"]),
+        Activation.from_json(described["activation"]),
         gain,
         step,
         None if seed is None else integer(seed),

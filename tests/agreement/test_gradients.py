@@ -13,7 +13,7 @@ from neuro_eqprop.common.arrays import Array, defined_cosine
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.dynamics.solve import SolveStatus
-from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH, Activation, ActivationKind
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH, Activation
 from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
@@ -53,7 +53,7 @@ def network_of(case: Case) -> Network:
 
 
 def kinks(activation: Activation) -> list[float]:
-    if activation.curve is ActivationKind.TANH:
+    if not activation.piecewise_linear:
         return []
     return [end for end in (activation.low, activation.high) if np.isfinite(end)]
 

@@ -7,7 +7,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.energy import energy
 from neuro_eqprop.dynamics.field import Field, field
 from neuro_eqprop.dynamics.solve import GaussSeidel, Stop, solve
-from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, activate
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation
 from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
@@ -85,7 +85,7 @@ def test_energy_never_rises_under_sweeps_of_a_layered_network(
 @pytest.mark.parametrize("activation", [HARD_SIGMOID, TANH, RELU], ids=lambda a: str(a.name))
 def test_storage_is_the_integral_of_the_inverse_activation(activation: Activation) -> None:
     u = np.linspace(0.01, 0.95, 9)
-    s = activate(activation, u)
+    s = activation.value(u)
     slope = (activation.energy(s + 1e-6) - activation.energy(s - 1e-6)) / 2e-6
     assert np.abs(slope - u).max() < 1e-6
     assert activation.energy(np.zeros(1))[0] == 0.0

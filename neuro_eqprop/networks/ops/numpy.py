@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from neuro_eqprop.common.arrays import Array, Bits, Ints, Shape
-from neuro_eqprop.networks.activations import FUNCTIONS, Activation, ActivationKind
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.networks.ops.protocol import Values
 
 EPSILON = 1e-5
@@ -121,10 +121,8 @@ class NumpyOps:
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""
-        if activation.curve is ActivationKind.TANH:
-            return np.tanh(u)
         if not activation.piecewise_linear:
-            return FUNCTIONS[activation.curve].function(u)
+            return activation.curve.value(u, np)
         if activation.low == -np.inf and activation.high == np.inf:
             return u
         rates = np.maximum(u, activation.low, out=u)

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
 from neuro_eqprop.common.arrays import Array, Bits, Ints, Shape
-from neuro_eqprop.networks.activations import FUNCTIONS, Activation, ActivationKind
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.networks.ops.numpy import EPSILON
 from neuro_eqprop.networks.ops.protocol import Values
 
@@ -116,10 +116,8 @@ class TorchOps:
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""
-        if activation.curve is ActivationKind.TANH:
-            return torch.tanh(u)
         if not activation.piecewise_linear:
-            return FUNCTIONS[activation.curve].function(u)
+            return activation.curve.value(u, torch)
         if activation.low == -np.inf and activation.high == np.inf:
             return u
         # The drive is a new tensor, so it can be overwritten unless autograd needs it.

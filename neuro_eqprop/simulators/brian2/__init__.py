@@ -25,7 +25,7 @@ BIOLOGY = BackendInfo(
         {
             **FLOAT_ONLY.reasons,
             Feature.GRADED: BINARY,
-            Feature.TANH: BINARY,
+            Feature.CURVED: BINARY,
             Feature.EXACT: "membranes in continuous time agree with the rates, not with the "
             "reference spike for spike",
         }

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Schedule
-from neuro_eqprop.networks.activations import ActivationKind, tanh
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.simulators.brian2.setup import Handle
 from neuro_eqprop.spiking.ir import Graded, Neuron, Reset, Spiking
 
@@ -80,8 +80,12 @@ def step(neuron: Neuron, longest: int, *, scheduled: bool = True) -> tuple[str, 
         names = ["u", "v", "fired"]
     else:
         assert isinstance(neuron, Graded)
-        curved = neuron.activation.curve is ActivationKind.TANH
-        activation = "exact_tanh(drive)" if curved else "clip(drive, lowest, highest)"
+        rate = neuron.activation
+        activation = (
+            "clip(drive, lowest, highest)"
+            if rate.piecewise_linear
+            else f"{function_name(rate)}(drive)"
+        )
         past = ["q", *(f"q_{k}" for k in range(1, longest))]
         shift = "\n".join(f"{past[k]} = {past[k - 1]}" for k in range(longest - 1, 0, -1))
         code = GRADED.format(activation=activation, shift=shift)
@@ -105,7 +109,9 @@ def constants(brian2: ModuleType, neuron: Neuron) -> dict[str, Handle]:
         }
     assert isinstance(neuron, Graded)
     return {
-        "exact_tanh": function(brian2, "exact_tanh", tanh),
+        function_name(neuron.activation): function(
+            brian2, function_name(neuron.activation), neuron.activation.value
+        ),
         "round_even": function(brian2, "round_even", np.rint),
         "theta": neuron.theta,
         "damping": neuron.damping,
@@ -156,11 +162,17 @@ cdef double round_even(double ratio):
 
 
 def function(brian2: ModuleType, name: str, python: Callable[[Array], Array]) -> Handle:
-    """A function of one number in NumPy, C++ and Cython, bit-identical in all of them."""
+    """A function of one number in NumPy, and in C++ and Cython if it is known, bit-identical."""
     made = brian2.Function(python, arg_units=[1], return_unit=1)
-    made.implementations.add_implementation("cpp", CPP[name], name=name)
-    made.implementations.add_implementation("cython", CYTHON[name], name=name)
+    for target, known in (("cpp", CPP), ("cython", CYTHON)):
+        if name in known:
+            made.implementations.add_implementation(target, known[name], name=name)
     return made
+
+
+def function_name(rate: Activation) -> str:
+    """The name of an activation in statements."""
+    return f"exact_{rate.curve.name}"
 
 
 def tables(brian2: ModuleType, schedule: Schedule, dt: Handle) -> dict[str, Handle]:

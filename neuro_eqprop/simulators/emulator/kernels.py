@@ -11,10 +11,14 @@ file changes. So every function that it calls must be in this file.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from numpy import uint64
 
 from neuro_eqprop.common.arrays import Array, Ints
@@ -38,8 +42,10 @@ CHANNELS, HEIGHT_IN, WIDTH_IN, OUTPUTS, HEIGHT_OUT, WIDTH_OUT = range(6)
 KERNEL_HEIGHT, KERNEL_WIDTH, KERNEL_STRIDE, PADDING, POOL = range(6, 11)
 """Columns of the table of images: the shapes of a convolution; HEIGHT_IN and WIDTH_IN are those
 after pooling."""
-LOW, HIGH, IS_TANH = range(3)
-"""Constants of a block: the range of its activation, which tanh does not use."""
+LOW, HIGH, CURVE = range(3)
+"""Constants of a block: the range of its activation, which only clips use, and its curve."""
+CLIPPED, TANH, OTHER = range(3)
+"""Curves: clipped, tanh, and one that Python computes."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
 """Further constants of a block of spiking units."""
 THETA, INVERSE, DAMPING, UNIT = range(3, 7)
@@ -73,6 +79,8 @@ class FlatNetwork(NamedTuple):
     populations: Ints
     blocks: Ints
     constants: Array
+    curves: Ints
+    """Addresses of the activations of blocks that Python computes."""
     projections: Ints
     heads: Ints
     rows: Rows
@@ -145,6 +153,27 @@ def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
     for i in range(uint64(a), uint64(z)):
         positive = 1.0 - 2.0 / (y[i] * power[i] + 1.0)
         y[i] = positive if u[i] > 0.0 else (-positive if u[i] < 0.0 else 0.0)
+
+
+def call_address(_typing: Any, function: Any, size: Any, u: Any, y: Any) -> Any:  # noqa: ANN401
+    """Call the function at an address with the addresses of two arrays of that size."""
+
+    def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        word = ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [word, word, word]).as_pointer()
+        builder.call(builder.inttoptr(arguments[0], kind), arguments[1:])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64), call
+
+
+call_back: Callable[..., None] = intrinsic(call_address)  # type: ignore[assignment]
+
+
+@leaf
+def call_curve(function: int, a: int, z: int, u: Array, y: Array) -> None:
+    """y = rho(u), computed by Python."""
+    call_back(function, z - a, u[a:].ctypes.data, y[a:].ctypes.data)
 
 
 @leaf
@@ -704,7 +733,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                             add_messages(weights, offset, sent, into, a, z)
                 for b in range(blocks.shape[0]):
                     a, z, c = blocks[b, START], blocks[b, STOP], network.constants[b]
-                    is_tanh = c[IS_TANH] != 0.0
+                    curved, is_tanh = c[CURVE] != CLIPPED, c[CURVE] == TANH
                     if spiking_blocks is not None:  # noqa: SIM102
                         if blocks[b, KIND] == SPIKING:
                             if overflows is not None:
@@ -719,10 +748,12 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                                     decode(course[BEFORE], a, z, state)
                                     if is_tanh:
                                         tanh(a, z, drive, aim, rest, power)
+                                    if c[CURVE] == OTHER:
+                                        call_curve(network.curves[b], a, z, drive, aim)
                                     if random:
                                         start, number = samples.starts[b], samples.first + sample
                                         draw(a, z, start, number, t + 1, message)
-                                    goal = aim if is_tanh else drive
+                                    goal = aim if curved else drive
                                     follow_rate(c, course, random, a, z, goal, state, sends)
                                     continue
                             if c[KEEP_CURRENT] != 0.0:
@@ -737,7 +768,9 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                                 tanh(a, z, message, aim, rest, power)
                                 multiply(a, z, aim, 1.0 / c[UNIT], aim)
                                 round_off(a, z, aim)
-                            goal = aim if is_tanh else drive
+                            if c[CURVE] == OTHER:
+                                call_curve(network.curves[b], a, z, drive, aim)
+                            goal = aim if curved else drive
                             clipped = send_graded_fixed(c, a, z, goal, state, sends)
                             overflows[b, SATURATIONS] += clipped
                             continue
@@ -747,7 +780,9 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                             gather(a, z, state)
                         if is_tanh:
                             tanh(a, z, drive, aim, rest, power)
-                        send_graded(c, a, z, aim if is_tanh else drive, state, sends)
+                        if c[CURVE] == OTHER:
+                            call_curve(network.curves[b], a, z, drive, aim)
+                        send_graded(c, a, z, aim if curved else drive, state, sends)
                 for p in range(populations.shape[0]):
                     a, z = populations[p, START], populations[p, STOP]
                     spiking, counted = populations[p, KIND] == SPIKING, tick >= steps - window

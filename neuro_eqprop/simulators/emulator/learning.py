@@ -9,6 +9,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.files import deadlines
+from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.emulator import numba_error
 from neuro_eqprop.simulators.learning import Learned, Learner, LearningLog
 from neuro_eqprop.simulators.learning_rules import effective_weights, engine_draws
@@ -92,6 +93,12 @@ class CompiledLearning:
             for p in network.populations
         ]
         constants = [packed.constants(self.neurons[p.name]) for p in network.populations]
+        for population in network.populations:
+            if packed.is_other(population.neuron.activation):
+                raise BackendError(
+                    f"population {population.name!r} has an activation of another package, and "
+                    "the emulator learns with clipped ones and tanh; use reference"
+                )
         net = kernels.PlasticTables(
             populations=np.array(rows, dtype=np.int64),
             constants=np.array(constants),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import CFUNCTYPE, c_double, c_int64, c_void_p, cast
 from dataclasses import dataclass
 from math import frexp, inf
 from typing import Any, TypeVar
@@ -11,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.networks.activations import Activation
+from neuro_eqprop.networks.activations import HYPERBOLIC, Activation
 from neuro_eqprop.simulators.emulator.kernels import (
+    CLIPPED,
     CONVOLUTION,
+    CURVE,
     DENSE_COLUMNS,
     FOLLOWS,
     FORM,
@@ -21,17 +24,19 @@ from neuro_eqprop.simulators.emulator.kernels import (
     GRADED,
     KIND,
     OFFSET,
+    OTHER,
     PREDICTIVE,
     RANDOM,
     SPARSE_COLUMNS,
     SPIKING,
     START,
     STOP,
+    TANH,
     TRANSPOSED,
     FlatNetwork,
     Rows,
 )
-from neuro_eqprop.spiking.arithmetic import ONE, to_12_bits
+from neuro_eqprop.spiking.arithmetic import ONE, FloatArithmetic, to_12_bits
 from neuro_eqprop.spiking.counter_rng import mix
 from neuro_eqprop.spiking.fixed_point import integer_synapses
 from neuro_eqprop.spiking.ir import Gain, Neuron, RateTracking, SpikingNetwork
@@ -46,7 +51,8 @@ from neuro_eqprop.spiking.synapses import (
 
 Number = TypeVar("Number", np.float64, np.int64)
 
-NO_RATE, CURVED = (-inf, inf, 0.0), (-inf, inf, 1.0)
+CALL = CFUNCTYPE(None, c_int64, c_int64, c_int64)
+NO_RATE = (-inf, inf, float(CLIPPED))
 DENSE = 0.2
 """Fraction of nonzero weights above which dense columns are faster than sparse ones."""
 COMPILED = 2**18
@@ -83,10 +89,9 @@ class Tables:
         """Total number of units."""
         return int(self.populations[-1, STOP])
 
-    @property
-    def flat(self) -> FlatNetwork:
-        """The network as `emulate` takes it."""
-        neurons = (self.populations, self.blocks, self.constants)
+    def flat(self, curves: Ints) -> FlatNetwork:
+        """The network as `emulate` takes it, with the addresses of `CurveCalls`."""
+        neurons = (self.populations, self.blocks, self.constants, curves)
         return FlatNetwork(*neurons, self.projections, self.heads, self.rows, self.weights)
 
     @property
@@ -142,18 +147,60 @@ class Tables:
             seeds[b] = follow.seed or 0
         return mix(seeds)
 
+    def block_of(self, name: str) -> int:
+        """The block that starts with a population."""
+        return int(np.flatnonzero(self.blocks[:, START] == self.place[name][0])[0])
+
     def following(self) -> Iterator[tuple[int, RateTracking]]:
         """Index and parameters of the blocks that follow a rate; each is one population."""
-        at = {int(start): b for b, start in enumerate(self.blocks[:, START])}
         for population in self.network.populations:
             if population.neuron.follow is not None:
-                yield at[self.place[population.name][0]], population.neuron.follow
+                yield self.block_of(population.name), population.neuron.follow
 
     def built_from(self, network: SpikingNetwork) -> bool:
         """Whether the tables still match the arrays of the network, which may have changed."""
         return network is self.network and all(
             bool((old == new).all()) for old, new in zip(self.copies, arrays(network), strict=True)
         )
+
+
+class CurveCalls:
+    """The activations that Python computes, as functions that compiled code can call."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.functions: list[Any] = []
+        self.error: Exception | None = None
+        found = np.zeros(len(tables.blocks), dtype=np.int64)
+        for population in tables.network.populations:
+            rate, name = population.neuron.activation, population.name
+            if rate is not None and is_other(rate):
+                function = CALL(self.caller(rate, tables.numbers[name].arithmetic))
+                self.functions.append(function)
+                found[tables.block_of(name)] = cast(function, c_void_p).value
+        self.addresses = found
+        """The address of the function of each block, or zero."""
+
+    def caller(self, rate: Activation, arithmetic: FloatArithmetic) -> Callable[..., None]:
+        """A function from a size and the addresses of a drive and of the rates to write."""
+
+        def call(size: int, drive: int, rates: int) -> None:
+            values = c_double * size
+            u = np.frombuffer(memoryview(values.from_address(drive)))
+            rho = np.frombuffer(memoryview(values.from_address(rates)))
+            try:
+                if arithmetic.fixed:
+                    rho[:] = rate.integers(u.astype(np.int64), arithmetic.unit)
+                else:
+                    rho[:] = rate.value(u)
+            except Exception as error:  # compiled code knows no exceptions
+                self.error = error
+
+        return call
+
+    def check(self) -> None:
+        """Raise the error of an activation."""
+        if self.error is not None:
+            raise self.error
 
 
 def arrays(network: SpikingNetwork) -> Iterator[Array]:
@@ -171,8 +218,16 @@ def exact_inverse(value: float) -> float:
 
 
 def limits(rate: Activation) -> tuple[float, float, float]:
-    """LOW, HIGH and IS_TANH of an activation; tanh has no limits."""
-    return (rate.low, rate.high, 0.0) if rate.piecewise_linear else CURVED
+    """LOW, HIGH and CURVE of an activation; only clipped ones have limits."""
+    if rate.piecewise_linear:
+        return rate.low, rate.high, float(CLIPPED)
+    compiled = rate.curve == HYPERBOLIC
+    return -inf, inf, float(TANH if compiled else OTHER)
+
+
+def is_other(rate: Activation | None) -> bool:
+    """Whether Python computes an activation, for no compiled code does."""
+    return rate is not None and limits(rate)[CURVE] == OTHER
 
 
 def constants(neurons: Neurons) -> tuple[float, ...]:
@@ -180,9 +235,11 @@ def constants(neurons: Neurons) -> tuple[float, ...]:
     part = ONE if neurons.arithmetic.fixed else 1
     if isinstance(neurons, GradedNeurons):
         theta, rate = float(neurons.theta), neurons.neuron.activation
-        range_ = (float(neurons.low), float(neurons.high), 0.0)
+        range_ = limits(rate)
+        if rate.piecewise_linear:
+            range_ = (float(neurons.low), float(neurons.high), range_[-1])
         followed = (theta, exact_inverse(theta), neurons.damping / part, neurons.arithmetic.unit)
-        return (*(range_ if rate.piecewise_linear else CURVED), *followed, 0.0, 0.0)
+        return (*range_, *followed, 0.0, 0.0)
     assert isinstance(neurons, SpikingNeurons)
     follow = neurons.neuron.follow
     range_ = NO_RATE if follow is None else limits(follow.activation)
@@ -213,7 +270,7 @@ def tabulate(network: SpikingNetwork) -> Tables:
         gated = int(bool(network.into(population.name, Gain.BETA)))
         populations.append([start, stop, graded, gated, follows(population.neuron)])
         row = constants(numbers[population.name])
-        alike = network.fixed is None and rows and rows[-1] == row
+        alike = network.fixed is None and rows and rows[-1] == row and row[CURVE] != OTHER
         if alike and can_join(blocks[-1], populations[-1]):
             blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
         else:

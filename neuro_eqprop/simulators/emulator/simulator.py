@@ -184,6 +184,7 @@ def run_samples(
     `halt` is not zero.
     """
     from neuro_eqprop.simulators.emulator.kernels import SampleArrays, emulate, workspace
+    from neuro_eqprop.simulators.emulator.packed import CurveCalls
 
     given = np.empty((stimulus.samples, tables.units))
     pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
@@ -213,4 +214,7 @@ def run_samples(
     )
     space = workspace(tables.units, tables.projections, len(tables.populations), tables.images)
     courses = tables.courses(int(lengths[:, 0].sum()))
-    emulate(tables.flat, samples, space, *tables.parts, courses, overflows)
+    curves = CurveCalls(tables)
+    flat = tables.flat(curves.addresses)
+    emulate(flat, samples, space, *tables.parts, courses, overflows)
+    curves.check()

@@ -38,7 +38,7 @@ STOCK = replace(
         {
             Feature.EXACT: "Lava's SigmaDelta has no damping and its ATRLIF neither floor nor "
             "ceiling; evaluate prints the error of its rates",
-            Feature.TANH: "SigmaDelta has relu, two of which make a clip, but no tanh",
+            Feature.CURVED: "SigmaDelta has relu, two of which make a clip, but no tanh",
             Feature.GATED_GAIN: "SigmaDelta and ATRLIF cannot change the gain between phases",
             Feature.FOLLOW: "ATRLIF cannot track a rate",
             Feature.RESET_TO_ZERO: "ATRLIF resets by subtraction",

@@ -12,7 +12,6 @@ from scipy.sparse import csr_matrix
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.dynamics.schedules import Schedule
-from neuro_eqprop.networks.activations import ActivationKind
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.learning.job import LearningJob
 from neuro_eqprop.simulators.lava.learning.learner import check as check_learning
@@ -252,8 +251,9 @@ def neuron_limit(population: Population) -> str | None:
     """Why no stock process can run the neurons of a population, or None."""
     name, neuron = population.name, population.neuron
     if isinstance(neuron, Graded):
-        tanh = neuron.activation.curve is ActivationKind.TANH
-        return f"population {name!r} has activation tanh; SigmaDelta has relu" if tanh else None
+        rate = neuron.activation
+        other = f"population {name!r} has activation {rate.name}; SigmaDelta has relu"
+        return None if rate.piecewise_linear else other
     if neuron.follow is not None:
         return f"population {name!r} tracks a rate; use code 'rate' or 'graded'"
     assert isinstance(neuron, Spiking)

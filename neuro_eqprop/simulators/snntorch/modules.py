@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.networks.activations import Activation, ActivationKind, tanh
+from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -41,10 +41,8 @@ def tensor(array: Array) -> Tensor:
 
 
 def activate(activation: Activation, u: Tensor) -> Tensor:
-    """rho(u); tanh is that of this package, which is bit-identical on all backends."""
-    if activation.curve is ActivationKind.TANH:
-        return torch.from_numpy(tanh(u.numpy()))
-    return u.clamp(activation.low, activation.high)
+    """rho(u), bit-identical on all backends."""
+    return torch.from_numpy(activation.value(u.numpy()))
 
 
 def leaky(neuron: Spiking) -> nn.Module:

@@ -5,8 +5,8 @@ A layer settles at s = rho(u) of its drive u. A nudge changes the drive by Du an
     D = clip(Du + (u - s), low - s, high - s)          rho the identity, clipped to low..high
     D = (1 - s^2) t / (1 + s t),  t = tanh(Du)         rho = tanh
 
-which equal rho(u + Du) - rho(u) exactly, kinks included. Neither subtracts two nearly equal rates,
-so a small beta loses no digits in float32.
+which equal rho(u + Du) - rho(u) exactly, kinks included; a curve states its own as `shift`. None
+subtracts two nearly equal rates, so a small beta loses no digits in float32.
 
 `PlainState` serves every layer, `PooledState` images that only pooled connections leave: it never
 stores the feedback to single pixels. On the CPU both run in compiled code (`layer_kernels`,
@@ -23,25 +23,30 @@ import numpy as np
 import torch
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.networks.activations import Activation
+from neuro_eqprop.networks.activations import HYPERBOLIC, Activation
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.fast import couplings
 from neuro_eqprop.training.fast.couplings import Tensor
+
+
+def can_displace(rate: Activation) -> bool:
+    """Whether a displacement can be computed without a difference of nearly equal rates."""
+    return rate.piecewise_linear or rate.curve.shift is not None
 
 
 def settle(rate: Activation, u: Tensor, out: Tensor | None = None) -> Tensor:
     """rho(u)."""
     if rate.piecewise_linear:
         return torch.clamp(u, rate.low, rate.high, out=out)
-    return torch.tanh(u, out=out)
+    found: Tensor = rate.curve.value(u, torch)
+    return found if out is None else out.copy_(found)
 
 
 def displace(rate: Activation, du: Tensor, s: Tensor, excess: Tensor | None) -> Tensor:
-    """rho(u + du) - rho(u), written over du; `excess` is u - s, which tanh does not need."""
+    """rho(u + du) - rho(u), written over du; `excess` is u - s, which only clipped rates need."""
     if not rate.piecewise_linear:
-        t = du.tanh_()
-        divisor = torch.addcmul(t.new_ones(()), s, t)
-        return t.mul_(1.0 - s * s).div_(divisor)
+        assert rate.curve.shift is not None
+        return du.copy_(rate.curve.shift(s, du, torch))
     if excess is not None:
         du.add_(excess)
     if rate.low > -np.inf:
@@ -57,7 +62,7 @@ class Units:
 
     rate: Activation
     clipped: bool
-    """Whether the activation is a clipped identity; else it is tanh."""
+    """Whether the activation is a clipped identity."""
     limits: Array
     """Lowest and highest rate and the share of a pixel in a square, at the precision of rates."""
     pool: int
@@ -75,8 +80,8 @@ def units_of(
     kind = {torch.float32: np.float32, torch.float64: np.float64}.get(ops.dtype)
     limits = np.array([rate.low, rate.high, 1.0 / pool**2], dtype=kind)
     clipped = rate.piecewise_linear
-    known = kind is not None and (clipped or (kind is np.float32 and pool == 1))
-    kernels = kernels_of(pool) if compiled and known else None
+    fast = clipped or (rate.curve == HYPERBOLIC and kind is np.float32 and pool == 1)
+    kernels = kernels_of(pool) if compiled and kind is not None and fast else None
     return Units(rate, clipped, limits, pool, keeps_pixels, kernels)
 
 

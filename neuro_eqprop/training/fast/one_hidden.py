@@ -17,7 +17,6 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.field import Field, check_beta, shape_input
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.dynamics.solve import Equilibrium, Stop, fixed_steps_result
-from neuro_eqprop.networks.activations import ActivationKind
 from neuro_eqprop.networks.network import DENSE, Cost, Network
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
@@ -64,7 +63,7 @@ def is_chain(network: Network) -> bool:
     between = list(pairwise(layer.name for layer in network.layers))
     return (
         network.cost is Cost.SQUARED
-        and network.output.activation.curve is ActivationKind.CLIP
+        and network.output.activation.piecewise_linear
         and network.layers[0] is network.input
         and network.layers[-1] is network.output
         and [(c.source, c.target) for c in network.connections] == between
@@ -75,7 +74,7 @@ def is_chain(network: Network) -> bool:
 
 def has_one_hidden_layer(network: Network) -> bool:
     """Whether a network is a dense chain with one hidden layer of a clipped activation."""
-    clips = len(network.layers) == 3 and network.layers[1].activation.curve is ActivationKind.CLIP
+    clips = len(network.layers) == 3 and network.layers[1].activation.piecewise_linear
     return clips and is_chain(network) and all(c.operator == DENSE for c in network.connections)
 
 

@@ -14,7 +14,6 @@ from math import gcd
 
 import torch
 
-from neuro_eqprop.networks.activations import ActivationKind
 from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.networks.operators.attention import Attention
 from neuro_eqprop.networks.ops.torch import TorchOps
@@ -26,7 +25,7 @@ from neuro_eqprop.training.fast.couplings import (
     pool_of,
 )
 from neuro_eqprop.training.fast.keep_last import keep_last
-from neuro_eqprop.training.fast.layer_state import Units, units_of
+from neuro_eqprop.training.fast.layer_state import Units, can_displace, units_of
 from neuro_eqprop.training.fast.loops import AttentionLoop, Loop, MatrixLoop
 from neuro_eqprop.training.fast.output_block import (
     PlainBlock,
@@ -49,18 +48,19 @@ def is_supported(network: Network) -> bool:
     """Whether the displacement path settles and updates this network.
 
     All connections beyond the input are linear and symmetric, and lead from an earlier layer to a
-    later one or from a hidden layer to itself, which may also be attention; rates are clipped or
-    tanh; the output is the last layer, clipped or a readout with cross-entropy cost.
+    later one or from a hidden layer to itself, which may also be attention; rates are clipped, or
+    their curve states its shift; the output is the last layer, clipped or a readout with
+    cross-entropy cost.
     """
     order = {layer.name: k for k, layer in enumerate(network.layers)}
     hidden = network.moving[:-1]
-    clipped = network.output.activation.curve is ActivationKind.CLIP
+    clipped = network.output.activation.piecewise_linear
     return (
         network.layers[0] is network.input
         and network.layers[-1] is network.output
         and bool(hidden)
         and (network.cost is Cost.CROSS_ENTROPY or clipped)
-        and all(x.activation.curve in (ActivationKind.CLIP, ActivationKind.TANH) for x in hidden)
+        and all(can_displace(x.activation) for x in hidden)
         and all(is_coupling(network, order, c) for c in network.connections)
         and all(any(c.target == x.name for c in network.connections) for x in network.moving)
     )

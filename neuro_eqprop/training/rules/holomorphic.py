@@ -19,7 +19,6 @@ import torch
 
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.solve import Stop, solve
-from neuro_eqprop.networks.activations import ActivationKind
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.operators import AttentionKind, CrossAttention
 from neuro_eqprop.networks.ops.protocol import Ops, Values
@@ -83,7 +82,7 @@ def check_smooth(network: Network) -> None:
     """Raise TrainingError for activations and operators that are not holomorphic."""
     for layer in network.moving:
         rate = layer.activation
-        if rate.curve is ActivationKind.CLIP and (rate.low, rate.high) != (-torch.inf, torch.inf):
+        if not rate.smooth:
             raise TrainingError(
                 f"layer {layer.name!r} has activation {rate.name!r}, which has kinks, and "
                 f"holomorphic nudging needs smooth ones: use activation 'tanh' and output "

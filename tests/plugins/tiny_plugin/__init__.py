@@ -1,1 +1,1 @@
-"""A third-party package with a model, an update rule, a spike code, a backend and a data set."""
+"""A third-party package with an entry for each registry: a model, an activation, a backend, ..."""
