@@ -167,7 +167,7 @@ def call_address(_typing: Any, function: Any, size: Any, u: Any, y: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64, types.int64), call
 
 
-call_back: Callable[..., None] = intrinsic(call_address)  # type: ignore[assignment]
+call_back: Callable[..., None] = intrinsic(call_address)
 
 
 @leaf
