@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import check_callback, type_name
 from neuro_eqprop.data import Dataset, load_data, save_npz
-from neuro_eqprop.files.write import write_text
+from neuro_eqprop.files.write import temporary_folder, write_text
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.executors import Executor
 from neuro_eqprop.runs.learn_on_chip.loop import (
@@ -171,8 +170,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     made = study.network(loaded) if isinstance(network, str) else network
     task = replace(prepare(study, config, loaded, made), shared=shared)
     output, on_epoch = Output(path, force, resume), progress or no_metrics
-    with TemporaryDirectory() as folder:
-        request = trace_request(traces, record, snapshots, Path(folder) / TRACES)
+    with temporary_folder() as folder:
+        request = trace_request(traces, record, snapshots, folder / TRACES)
         model = learn(
             *(task, output),
             trace=request,

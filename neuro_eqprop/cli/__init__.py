@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 from argparse import Namespace
@@ -141,7 +140,9 @@ def exit_code_of(work: Callable[[], int]) -> int:
     except KeyboardInterrupt as error:
         return exit_code(error)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from neuro_eqprop.files.write import discard_output
+
+        discard_output()
         return 0
 
 

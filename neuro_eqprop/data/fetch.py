@@ -12,7 +12,7 @@ from neuro_eqprop.data.manifest import DatasetFile, Manifest, safe
 from neuro_eqprop.data.paths import FOLDER
 from neuro_eqprop.data.split import DataError
 from neuro_eqprop.data.verify import SAME, UNKNOWN, VerifiedFile, matches
-from neuro_eqprop.files.write import atomic
+from neuro_eqprop.files.write import make_folder, new_file, remove_empty
 
 CHUNK = 1 << 16
 TIMEOUT = 30.0
@@ -25,14 +25,13 @@ OnBytes = Callable[[int], None]
 def fetch(manifest: Manifest, folder: Path, on_bytes: OnBytes) -> list[VerifiedFile]:
     """Download every file of a manifest into a folder; files with the right checksum are kept."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise DataError(f"cannot create {folder} ({error}); choose another folder") from error
     try:
         return [fetch_file(manifest, file, folder, on_bytes) for file in manifest.files]
     finally:
-        if not any(folder.iterdir()):
-            folder.rmdir()
+        remove_empty(folder)
 
 
 def fetch_file(
@@ -68,7 +67,7 @@ def download(address: str, file: DatasetFile, path: Path, on_bytes: OnBytes) -> 
         if same is False:
             raise DataError("the download has another SHA-256 than the manifest states")
 
-    with atomic(path, size=file.bytes, verify=verify) as temporary, temporary.open("xb") as out:
+    with new_file(path, size=file.bytes, verify=verify) as out:
         copy(address, file, out.write, on_bytes)
     return SAME if same else UNKNOWN
 

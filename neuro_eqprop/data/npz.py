@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.split import DataError
 from neuro_eqprop.files import arrays as files
 from neuro_eqprop.files.arrays import Arrays
-from neuro_eqprop.files.write import atomic
 
 ARRAYS = ("x", "y", "x_test", "y_test", "vocabulary")
 """Names of the arrays of a file; all but x and y are optional."""
@@ -76,7 +75,7 @@ def save_npz(data: Dataset, path: Path) -> None:
     """Save a data set as a `.npz` file for `load_npz`."""
     train, test = data.train, data.test
     images = [split.x.reshape(len(split), *data.shape) for split in (train, test)]
-    size = sum(each.nbytes for each in images)
-    with atomic(path, size=size) as temporary, temporary.open("xb") as file:
-        ids: dict[str, Any] = {"vocabulary": np.int64(data.vocabulary)} if data.vocabulary else {}
-        np.savez(file, x=images[0], y=train.y, x_test=images[1], y_test=test.y, **ids)
+    ids = {"vocabulary": np.int64(data.vocabulary)} if data.vocabulary else {}
+    arrays: dict[str, npt.ArrayLike]
+    arrays = {"x": images[0], "y": train.y, "x_test": images[1], "y_test": test.y, **ids}
+    files.write_npz(path, arrays)

@@ -1,11 +1,14 @@
-"""Checked reading of `.npz` and `.npy` arrays: headers are compared with file sizes first."""
+"""Arrays in `.npz` and `.npy` files: written completely, and read with checks.
+
+Before an array is read, the size that its header states is compared with that of the file.
+"""
 
 from __future__ import annotations
 
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.files.read import MAX_GZIP_RATIO, FileFormatError, file_size, one_line
+from neuro_eqprop.files.write import new_file
 
 MAX_ARRAYS = 2**33
 """Bytes of all arrays of a file that are read into memory."""
@@ -51,6 +55,27 @@ def read_npz(
         *(NotImplementedError, zipfile.BadZipFile, zlib.error, SyntaxError, RecursionError),
     ) as reason:
         raise error(f"{path}: cannot be read as arrays of numbers: {one_line(reason)}") from reason
+
+
+def write_npz(path: Path, arrays: Mapping[str, npt.ArrayLike], *, compressed: bool = False) -> None:
+    """Write named arrays to a `.npz` file that appears complete or not at all."""
+    write = np.savez_compressed if compressed else np.savez
+    size = 0 if compressed else sum(np.asarray(array).nbytes for array in arrays.values())
+    with new_file(path, size=size) as file:
+        write(file, **arrays)
+
+
+def write_npy(path: Path, array: npt.ArrayLike) -> None:
+    """Write an array to a `.npy` file that appears complete or not at all."""
+    with new_file(path, size=np.asarray(array).nbytes) as file:
+        np.save(file, array, allow_pickle=False)
+
+
+def npz_bytes(arrays: Iterable[npt.ArrayLike]) -> bytes:
+    """Arrays as the content of a `.npz` file."""
+    file = io.BytesIO()
+    np.savez(file, *arrays)
+    return file.getvalue()
 
 
 def largest_content(size: int) -> int:

@@ -8,7 +8,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from neuro_eqprop.files.probe import probe
 from neuro_eqprop.files.read import FileFormatError, one_line
@@ -36,6 +36,13 @@ def open_hdf5(path: Path, error: type[ValueError] = FileFormatError) -> Node:
     """
     probe(path, "neuro_eqprop.files.hdf5:walk", error=error)
     return open_unprobed(path, error)
+
+
+def create_hdf5(target: Path | IO[bytes], *, libver: str | None = None) -> Node:
+    """Open a new, empty file for writing, by its path or an open file."""
+    import h5py
+
+    return h5py.File(target, "w", libver=libver)
 
 
 def open_unprobed(path: Path, error: type[ValueError] = FileFormatError) -> Node:

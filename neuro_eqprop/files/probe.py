@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock, current_thread
-from typing import Any
+from typing import IO, Any
 
 from neuro_eqprop.files.child import Child, ChildEndedError, find_function
 from neuro_eqprop.files.read import FileFormatError, file_size, one_line
+from neuro_eqprop.files.write import temporary_folder
 
 DEADLINE = 120.0
 """Seconds that a child may take, plus those for the size of the file. On a busy computer its start
@@ -178,8 +178,13 @@ def memory_file() -> Iterator[Path]:
         finally:
             os.close(handle)
     else:
-        with TemporaryDirectory() as folder:
-            yield Path(folder) / "copy"
+        with temporary_folder() as folder:
+            yield folder / "copy"
+
+
+def open_copy(path: Path) -> IO[bytes]:
+    """In the child: open the file of `memory_file` for writing and reading."""
+    return path.open("w+b")
 
 
 PROCESSOR_TIME: list[float] = []

@@ -80,6 +80,26 @@ def run(
         end(child)
 
 
+def capture(
+    command: Sequence[str],
+    *,
+    deadline: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; its exit code and what it printed. TimeoutError at the deadline."""
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=deadline,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"{command[0]} took over {deadline:.0f} s") from None
+
+
 def monitor(
     child: subprocess.Popen[bytes],
     folder: Path,
@@ -222,6 +242,11 @@ def report(folder: Path, text: str) -> None:
     with suppress(FileExistsError):
         os.link(draft, folder / ERROR)
     draft.unlink()
+
+
+def create_progress(folder: Path, counters: int) -> None:
+    """Make the progress file with its counters at zero, before the child starts."""
+    np.zeros(counters, dtype=np.int64).tofile(folder / PROGRESS)
 
 
 def progress(folder: Path) -> Ints:

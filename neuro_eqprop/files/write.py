@@ -13,11 +13,13 @@ import os
 import re
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory, gettempdir
+from typing import IO, Any
 from uuid import uuid4
 
 RESERVE = 2**20
@@ -95,6 +97,55 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
+def remove_empty(folder: Path) -> None:
+    """Remove a folder, if it is there and holds nothing."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def make_folder(folder: Path) -> Path:
+    """Make a folder and those that it is in, where they are missing; return it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_failure(folder, error) from error
+    return folder
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a file or folder another name in the same file system, in place of a file there."""
+    try:
+        source.replace(target)
+    except OSError as error:
+        raise write_failure(target, error) from error
+
+
+def replace_folder(draft: Path, folder: Path) -> None:
+    """Give a finished folder its final name; one that is there goes when the new one is there."""
+    make_folder(folder.parent)
+    if folder.exists():
+        old = temporary_name(folder)
+        rename(folder, old)
+        rename(draft, folder)
+        remove(old)
+    else:
+        rename(draft, folder)
+
+
+@contextmanager
+def temporary_folder(*, within: Path | None = None) -> Iterator[Path]:
+    """A context with a new folder that only this user can enter, and that goes at its end.
+
+    Its path is short, since Python's multiprocessing opens a Unix socket in it, whose path may have
+    about 100 characters; `within` names another place.
+    """
+    usual = gettempdir()
+    place = within or (usual if len(usual) < 60 else "/tmp")  # nosec B108
+    prefix = ".neuro-eqprop-" if within else "neuro-eqprop-"
+    with TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
 def check_space(path: Path, size: int, *, held: int = 0) -> None:
     """Raise WriteError if a file that holds `held` bytes cannot grow by `size` bytes.
 
@@ -166,10 +217,7 @@ def atomic(path: Path, *, size: int = 0, verify: Verify | None = None) -> Iterat
     The caller writes a file (or makes a folder) at the temporary path. After an error nothing is
     left of it, and what `path` held before is unchanged. `size` is the number of bytes, if known.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_failure(path, error) from error
+    make_folder(path.parent)
     check_space(path, size)
     temporary = temporary_name(path)
     try:
@@ -213,6 +261,13 @@ def flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
+@contextmanager
+def new_file(path: Path, *, size: int = 0, verify: Verify | None = None) -> Iterator[IO[bytes]]:
+    """A context with an open file that gets its name, as with `atomic`, at its end."""
+    with atomic(path, size=size, verify=verify) as temporary, temporary.open("xb") as file:
+        yield file
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Write bytes to a file that appears complete or not at all."""
 
@@ -220,16 +275,24 @@ def write_bytes(path: Path, content: bytes) -> None:
         if temporary.stat().st_size != len(content):
             raise WriteError(errno.EIO, f"{path} cannot be written: its disk lost part of it")
 
-    with (
-        atomic(path, size=len(content), verify=check_size) as temporary,
-        temporary.open("xb") as file,
-    ):
+    with new_file(path, size=len(content), verify=check_size) as file:
         file.write(content)
 
 
 def write_text(path: Path, content: str) -> None:
     """Write text (UTF-8) to a file that appears complete or not at all."""
     write_bytes(path, content.encode())
+
+
+def append_bytes(path: Path, content: bytes) -> None:
+    """Append bytes to a file that another process reads while it grows; nothing is flushed."""
+    with path.open("ab") as file:
+        file.write(content)
+
+
+def discard_output() -> None:
+    """Send further standard output nowhere, after its reader has closed it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def append_json(path: Path, row: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from neuro_eqprop.chips.energy.file import read_energy
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.files.lock import lock_owner
 from neuro_eqprop.files.read import json_lines
-from neuro_eqprop.files.write import leftovers, remove, write_text
+from neuro_eqprop.files.write import leftovers, remove, write_bytes, write_text
 from neuro_eqprop.runs import checkpoint, run_folder
 from neuro_eqprop.traces.lazy import read as read_trace
 from neuro_eqprop.traces.schema import TraceError
@@ -197,7 +197,7 @@ def check_lines(path: Path, *, repair: bool) -> FileFinding:
     if not repair:
         return FileFinding(path.name, DAMAGED, what)
     if lost:
-        path.with_name(f"{path.name}.damaged").write_bytes(path.read_bytes())
+        write_bytes(path.with_name(f"{path.name}.damaged"), path.read_bytes())
         what += f"; removed, the old file is kept as {path.name}.damaged"
     write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in good))
     return FileFinding(path.name, REPAIRED, what)

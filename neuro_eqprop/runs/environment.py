@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 
 from neuro_eqprop import __version__, data
 from neuro_eqprop.common.plugins import PluginError
+from neuro_eqprop.files.subprocess import capture
 from neuro_eqprop.simulators.base import BackendInfo
 from neuro_eqprop.simulators.registry import BACKENDS, installed, unavailable
 
@@ -63,7 +63,7 @@ def broken_side_environment(info: BackendInfo) -> str | None:
         return None
     code = "import importlib.metadata as m, sys; [m.version(name) for name in sys.argv[1:]]"
     try:
-        done = subprocess.run([named, "-c", code, *info.requires], capture_output=True, check=False)
+        done = capture([named, "-c", code, *info.requires])
     except OSError:
         return f"{info.python_variable} names {named!r}, which cannot be run"
     if done.returncode:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.files.write import make_folder, replace_folder, temporary_folder, write_text
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava import package
 from neuro_eqprop.simulators.lava.export import NEURONS, stock_plan
@@ -127,17 +127,16 @@ def export_lava(
             spiking.network, spiking.input_weights, spiking.coding.grid
         )
     python = interpreter(os.environ)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=place.parent, prefix=".export-") as temporary:
-        draft = Path(temporary) / place.name
+    with temporary_folder(within=make_folder(place.parent)) as temporary:
+        draft = temporary / place.name
         package.write_package(
             draft, neurons=neurons, description=description, arrays=arrays, x=rows, steps=steps
         )
         predictions, table = package.run_example(draft, python)
         agreement = share_equal(predictions, model.predict(rows))
         text = package.readme(place.name, neurons, agreement, len(rows), table)
-        (draft / "README.md").write_text(text)
-        package.publish(draft, place)
+        write_text(draft / "README.md", text)
+        replace_folder(draft, place)
     load = f"from {place.name} import network"
     return Export(place, kind.name, neurons, bits, agreement, len(rows), load)
 
@@ -177,7 +176,6 @@ def export_netx(
     steps = kind.steps if steps is None else steps
     rows = model.samples(x)
     spiking = lower_network(model.network, model.params, code=kind)
-    place.parent.mkdir(parents=True, exist_ok=True)
     coding = write_netx(stock_plan(spiking.network, spiking.input_weights), place)
     messages = simulate_netx(place, coding.encode(rows, steps))
     agreement = share_equal(coding.decode(messages, steps), model.predict(rows))

@@ -16,7 +16,15 @@ from neuro_eqprop.common.arrays import ArgumentError
 from neuro_eqprop.data import Dataset, Split, load_data
 from neuro_eqprop.files.lock import FileLock, LockedError
 from neuro_eqprop.files.read import read_toml
-from neuro_eqprop.files.write import append_json, remove, sweep, write_text
+from neuro_eqprop.files.write import (
+    append_json,
+    make_folder,
+    remove,
+    remove_empty,
+    rename,
+    sweep,
+    write_text,
+)
 from neuro_eqprop.runs import checkpoint
 from neuro_eqprop.runs.translate import read_nir
 from neuro_eqprop.spiking.codes import Code, find_code
@@ -150,7 +158,7 @@ def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterato
     else:
         refuse_run(path, force=force)
     made = not path.exists()
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     try:
         with locked(path, quiet=resume):
             sweep(path)
@@ -169,8 +177,8 @@ def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterato
                 raise
             remove(path / BACKUP_DIR)
     finally:
-        if made and path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
+        if made:
+            remove_empty(path)
 
 
 @contextmanager
@@ -221,9 +229,9 @@ def backup_run(path: Path) -> None:
             remove(path / name)
         return
     remove(kept)
-    kept.mkdir()
+    make_folder(kept)
     for name in [name for name in RUN_FILES if (path / name).exists()]:
-        (path / name).replace(kept / name)
+        rename(path / name, kept / name)
 
 
 def restore_run(path: Path) -> None:
@@ -233,8 +241,8 @@ def restore_run(path: Path) -> None:
     kept = path / BACKUP_DIR
     if kept.is_dir():
         for each in kept.iterdir():
-            each.replace(path / each.name)
-        kept.rmdir()
+            rename(each, path / each.name)
+        remove_empty(kept)
 
 
 def check_begun(path: Path) -> None:
@@ -255,7 +263,7 @@ def study_digest(path: Path) -> str:
 def save_model(path: Path, model: TrainedNetwork) -> None:
     """Write the model of a run with the digest of its study, and remove its resume state."""
     checkpoint.save(path / MODEL, model, study=study_digest(path / STUDY))
-    (path / RESUME).unlink(missing_ok=True)
+    remove(path / RESUME)
     remove(path / BACKUP_DIR)
 
 

@@ -18,7 +18,7 @@ from neuro_eqprop.dynamics.inference import score
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.files.deadlines import DeadlineError
 from neuro_eqprop.files.read import read_jsonl
-from neuro_eqprop.files.write import append_json, write_text
+from neuro_eqprop.files.write import append_json, remove, write_text
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
@@ -223,7 +223,7 @@ def train_prepared(
     model = TrainedNetwork(network, start.params, start.epoch, study, History(tuple(rows)))
     if out is not None:
         run_folder.save_model(out, model)
-        (out / run_folder.BEST).unlink(missing_ok=True)
+        remove(out / run_folder.BEST)
     if diverged is None:
         return model, None
     where = "the result is" if out is None else f"{out} keeps"

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files import deadlines
+from neuro_eqprop.files.arrays import npz_bytes
 from neuro_eqprop.runs.executors import Executor, Task, make_executor
 from neuro_eqprop.runs.executors.choose import check_workers
 from neuro_eqprop.simulators.base import Backend, BackendError, Overflow, Result, Threaded
@@ -171,9 +172,7 @@ def unpack(values: dict[str, Any]) -> tuple[Result, list[Recording]]:
 
 def to_text(arrays: Sequence[npt.NDArray[Any]]) -> str:
     """Encode arrays losslessly as text for JSON."""
-    file = BytesIO()
-    np.savez(file, *arrays)
-    return b64encode(file.getvalue()).decode("ascii")
+    return b64encode(npz_bytes(arrays)).decode("ascii")
 
 
 def from_text(text: str) -> list[npt.NDArray[Any]]:

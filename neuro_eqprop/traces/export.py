@@ -6,12 +6,15 @@ import csv
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from neuro_eqprop.files.write import atomic
+from neuro_eqprop.files.arrays import write_npz
+from neuro_eqprop.files.write import atomic, make_folder, new_file
 from neuro_eqprop.simulators.recordings import TraceData
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces.schema import TraceError
@@ -23,7 +26,7 @@ Table: TypeAlias = tuple[Sequence[str], Iterable[Iterable[object]]]
 def to_npz(trace: TraceData, path: Path) -> Path:
     """Write a .npz file with the names of the HDF5 schema; `about` holds the metadata as JSON."""
     refuse_existing(path)
-    arrays: dict[str, object] = {
+    arrays: dict[str, npt.ArrayLike] = {
         "about": json.dumps(metadata(trace)),
         "samples/index": trace.index,
         "samples/label": trace.label,
@@ -49,8 +52,7 @@ def to_npz(trace: TraceData, path: Path) -> Path:
     if len(trace.snapshots):
         arrays["snapshots/sample"] = trace.snapshots.sample
         arrays |= {f"snapshots/{name}": w for name, w in trace.snapshots.weights.items()}
-    with atomic(path) as temporary, temporary.open("xb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    write_npz(path, arrays, compressed=True)
     return path
 
 
@@ -58,12 +60,14 @@ def to_csv(trace: TraceData, folder: Path) -> list[Path]:
     """Write a folder of tables: phases, samples, and one per signal, spike train, connection."""
     refuse_existing(folder)
     with atomic(folder) as temporary:
-        temporary.mkdir()
+        make_folder(temporary)
         for name, (header, rows) in tables(trace).items():
-            with (temporary / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
+            with new_file(temporary / f"{name}.csv") as file:
+                text = TextIOWrapper(file, encoding="utf-8", newline="")
+                writer = csv.writer(text)
                 writer.writerow(header)
                 writer.writerows(rows)
+                text.detach()  # writes the rest
     return sorted(folder.iterdir())
 
 

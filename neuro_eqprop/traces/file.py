@@ -16,10 +16,10 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.files.hdf5 import Node, leave_open
+from neuro_eqprop.files.hdf5 import Node, create_hdf5, leave_open
 from neuro_eqprop.files.lock import FileLock, LockedError
 from neuro_eqprop.files.read import one_line
-from neuro_eqprop.files.write import WriteError, check_space, temporary_name
+from neuro_eqprop.files.write import WriteError, check_space, remove, rename, temporary_name
 from neuro_eqprop.simulators.recordings import (
     Counts,
     Plan,
@@ -105,8 +105,6 @@ class Writer:
         return self.path.with_name(f"{self.path.name}.before")
 
     def __enter__(self) -> Writer:
-        import h5py
-
         hidden = temporary_name(self.path)
         try:
             self._lock.__enter__()
@@ -119,7 +117,7 @@ class Writer:
             raise TraceError(f"{self.path} cannot be written: {error}") from None
         try:
             check_space(self.path, self.plan.fixed_bytes)
-            self._file = h5py.File(hidden, "w", libver="latest")
+            self._file = create_hdf5(hidden, libver="latest")
             create_layout(self._file, self.plan)
             self._file.swmr_mode = True
             self._buffer = AppendBuffer(self._file, hidden)
@@ -127,8 +125,8 @@ class Writer:
                 self._earlier(self)
                 self._buffer.write()
             elif self.path.is_file() and not self.before.exists():
-                self.path.replace(self.before)
-            hidden.replace(self.path)
+                rename(self.path, self.before)
+            rename(hidden, self.path)
             self._buffer.moved(self.path)
         except (OSError, RuntimeError) as error:
             if self._file is not None and not isinstance(error, WriteError):
@@ -139,7 +137,7 @@ class Writer:
             self._lock.__exit__(None, None, None)
             raise
         finally:
-            hidden.unlink(missing_ok=True)
+            remove(hidden)
         return self
 
     def sample(self, index: int, recording: Recording) -> None:
@@ -281,7 +279,7 @@ class Writer:
             self._close()
             try:
                 if complete:
-                    self.before.unlink(missing_ok=True)
+                    remove(self.before)
                 else:
                     with suppress(OSError):  # a lost disk
                         self._put_back()
@@ -312,8 +310,8 @@ class Writer:
     def _put_back(self) -> None:
         """Rename the file after an error, and restore the one that it was to replace."""
         if self._buffer.rows.get("samples/stop", 0):
-            self.path.replace(self.partial)
+            rename(self.path, self.partial)
         else:
-            self.path.unlink()
+            remove(self.path)
         if self.before.exists():
-            self.before.replace(self.path)
+            rename(self.before, self.path)

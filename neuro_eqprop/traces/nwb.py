@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.files.hdf5 import create_hdf5
 from neuro_eqprop.files.write import atomic
 from neuro_eqprop.simulators.recordings import TraceData
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, Weights
@@ -49,12 +50,10 @@ def to_nwb(trace: TraceData, path: Path, *, dt: float | None = None) -> Path:
         raise TraceError(f"{path}: a step cannot take {dt} seconds")
     if not len(trace.index):
         raise TraceError(f"{path}: the trace holds no complete sample to export")
-    import h5py
-
     pynwb = import_optional("pynwb")
     with (
         atomic(path) as temporary,
-        h5py.File(temporary, "w") as data,  # pynwb would warn of the temporary name's ending
+        create_hdf5(temporary) as data,  # pynwb would warn of the temporary name's ending
         pynwb.NWBHDF5IO(file=data, mode="w") as file,
     ):
         file.write(build(trace, dt=dt))

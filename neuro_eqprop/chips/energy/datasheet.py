@@ -11,7 +11,7 @@ from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
 from neuro_eqprop.chips.energy.term_colours import colour_of
 from neuro_eqprop.common.units import si, si_range
-from neuro_eqprop.files.write import write_text
+from neuro_eqprop.files.write import make_folder, write_text
 
 STYLE = """
 body{font:14px/1.4 sans-serif;max-width:46rem;margin:1.5rem auto;padding:0 1rem;color:#222}
@@ -113,7 +113,7 @@ def write_datasheets(report: EnergyReport, path: Path) -> Path:
         return path
     if path.suffix:
         raise ValueError(f"{path} is one file for {len(report)} chips; name a folder, or one chip")
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     for chip in report:
         write_text(path / f"{chip.profile}.html", sheet(report, chip))
     return path

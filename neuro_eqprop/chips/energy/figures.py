@@ -9,6 +9,7 @@ from neuro_eqprop.chips.energy.pareto import front
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
 from neuro_eqprop.chips.energy.term_colours import colour_of
 from neuro_eqprop.chips.energy.validation import ProfileValidation
+from neuro_eqprop.files.write import atomic
 
 Axes: TypeAlias = Any
 """matplotlib.axes.Axes; matplotlib is imported when a figure is drawn."""
@@ -29,7 +30,8 @@ def save_figure(axes: Axes, path: Path) -> Path:
         raise ValueError(f"{path} has no known ending for a figure; use one of {', '.join(known)}")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"{path.parent} is no folder; make it first")
-    axes.figure.savefig(path, dpi=150)
+    with atomic(path) as temporary:
+        axes.figure.savefig(temporary, dpi=150, format=path.suffix.lstrip("."))
     return path
 
 

@@ -10,6 +10,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from neuro_eqprop.files.write import make_folder
 from neuro_eqprop.runs.executors.local import run_in_new_worker
 from neuro_eqprop.runs.executors.task import ExecutorError, Task, TaskResult
 
@@ -65,7 +66,7 @@ class Slurm:
             ) from error
         # Its handlers print to standard output, which is reserved for results.
         logging.getLogger("submitit").handlers.clear()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         try:
             executor = submitit.AutoExecutor(folder=self.folder, cluster=self.cluster)
             # The worker enforces the deadline; the limit of the job ends a node that hangs.

@@ -11,7 +11,7 @@ from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.data.registry import DATASETS
 from neuro_eqprop.files.lock import FileLock
 from neuro_eqprop.files.read import read_bytes, read_json
-from neuro_eqprop.files.write import remove, write_bytes, write_text
+from neuro_eqprop.files.write import make_folder, remove, write_bytes, write_text
 from neuro_eqprop.runs.executors import Executor, Task, TaskResult
 from neuro_eqprop.runs.executors.task import canonical, outcome_line
 from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING
@@ -59,7 +59,7 @@ def run_sweep(
     """Run the missing cells of a sweep in a folder, see `neuro_eqprop.sweep`."""
     check_axes(described)
     check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with FileLock(folder / LOCK):
         claim(folder, described, force=force)
         return run_all(described, folder, executor, deadline, progress)

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.files.deadlines import check as check_deadline
+from neuro_eqprop.files.write import remove
 from neuro_eqprop.simulators.base import BackendError
 
 Handle: TypeAlias = Any
@@ -103,7 +104,7 @@ def forget_logs(brian2: ModuleType) -> None:
     logging.getLogger("py.warnings").removeHandler(logger.console_handler)
     for left in (logger.tmp_log, logger.tmp_script):
         if left is not None:
-            Path(left).unlink(missing_ok=True)
+            remove(Path(left))
     logger.file_handler = logger.tmp_log = logger.tmp_script = None
 
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,6 +21,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import CodeType, ModuleType
 from zipfile import ZIP_DEFLATED, ZipFile
+
+from neuro_eqprop.files.subprocess import capture
+from neuro_eqprop.files.write import new_file, temporary_folder
 
 DISTRIBUTION, PUBLISHED = "lava-nc", "0.10.0"
 ADAPTED = f"{PUBLISHED}+ne1"
@@ -92,9 +93,9 @@ def install_lava(*, announce: Callable[[str], None] = lambda _: None) -> LavaIns
     wanted = PUBLISHED if sys.version_info < (3, 11) else ADAPTED
     changed = installed_version() not in (wanted, ADAPTED)
     if changed:
-        with tempfile.TemporaryDirectory(prefix="lava-wheel-") as folder:
+        with temporary_folder() as folder:
             announce(f"fetching {DISTRIBUTION} {PUBLISHED}")
-            wheel = download(Path(folder))
+            wheel = download(folder)
             if wanted == ADAPTED:
                 wheel = adapt(wheel)
             announce(f"installing {wheel.name}")
@@ -115,7 +116,7 @@ def installed_version() -> str | None:
 def pip(*arguments: str) -> None:
     """Run pip in this environment."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = capture(command)
     if done.returncode:
         if "No module named pip" in done.stderr:
             raise InstallError(
@@ -144,7 +145,11 @@ def adapt(wheel: Path) -> Path:
     made = wheel.with_name(wheel.name.replace(f"-{PUBLISHED}-", f"-{ADAPTED}-"))
     before, after = (f"lava_nc-{each}.dist-info" for each in (PUBLISHED, ADAPTED))
     rows: list[str] = []
-    with ZipFile(wheel) as original, ZipFile(made, "w", ZIP_DEFLATED) as changed:
+    with (
+        ZipFile(wheel) as original,
+        new_file(made) as file,
+        ZipFile(file, "w", ZIP_DEFLATED) as changed,
+    ):
         for entry in original.infolist():
             name, content = entry.filename.replace(before, after), original.read(entry)
             if name == f"{after}/RECORD":
@@ -184,10 +189,8 @@ def try_lava() -> None:
     """Run two Lava processes in a new Python; raise `InstallError` if that fails."""
     command = [sys.executable, "-W", "ignore", str(TRIAL)]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TRIAL_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
+        done = capture(command, deadline=TRIAL_SECONDS)
+    except TimeoutError:
         raise InstallError(
             f"two Lava processes did not finish within {TRIAL_SECONDS:.0f} s; "
             f"`{' '.join(command)}` shows where they stand"

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.dynamics.schedules import Phase, Schedule
+from neuro_eqprop.files.arrays import write_npz
+from neuro_eqprop.files.write import write_text
 from neuro_eqprop.simulators.recordings import Record
 from neuro_eqprop.spiking.ir import Population, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.serialize import describe, read_synapses, rebuild, synapse_arrays
@@ -105,8 +107,8 @@ def describe_job(job: Job) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
 def save(job: Job, folder: Path) -> None:
     """Write the job into the folder."""
     description, arrays = describe_job(job)
-    np.savez(folder / ARRAYS, **cast(dict[str, Any], arrays))
-    (folder / DESCRIPTION).write_text(json.dumps(description))
+    write_npz(folder / ARRAYS, arrays)
+    write_text(folder / DESCRIPTION, json.dumps(description))
 
 
 def load(folder: Path) -> Job:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.files.hdf5 import create_hdf5
 from neuro_eqprop.files.write import atomic
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.native.plan import (
@@ -86,7 +87,7 @@ def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
     order = [layer.name for layer in plan.layers]
     chain = [plan.input, *order]
     forward = all(chain.index(e.target) == chain.index(e.source) + 1 for e in plan.edges)
-    with atomic(Path(path)) as temporary, h5py.File(temporary, "w") as file:
+    with atomic(Path(path)) as temporary, create_hdf5(temporary) as file:
         entry = file.create_group("layer/0")
         entry["type"], entry["shape"] = np.bytes_("input"), np.array([plan.features])
         if forward:

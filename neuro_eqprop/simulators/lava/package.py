@@ -20,18 +20,18 @@ import json
 import keyword
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.files.arrays import write_npz
+from neuro_eqprop.files.subprocess import capture
+from neuro_eqprop.files.write import write_text
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.native.plan import Plan
 from neuro_eqprop.spiking.ir import SpikingNetwork
@@ -78,15 +78,13 @@ def write_package(
     for module in modules:
         place = folder.joinpath(*copied(module).split(".")).with_suffix(".py")
         for parent in (*place.relative_to(folder).parents,)[:-1]:
-            (folder / parent).mkdir(parents=True, exist_ok=True)
-            (folder / parent / "__init__.py").write_text(f'"""Modules of {name}."""\n')
-        place.write_text(rewritten(file_of(module).read_text(encoding="utf-8"), name))
-    (folder / "example").mkdir()
-    (folder / "__init__.py").write_text(LOADERS[neurons].format(name=name))
-    (folder / "example" / "run.py").write_text(EXAMPLE.format(name=name, steps=steps))
-    np.savez(folder / "example" / "samples.npz", x=x)
+            write_text(folder / parent / "__init__.py", f'"""Modules of {name}."""\n')
+        write_text(place, rewritten(file_of(module).read_text(encoding="utf-8"), name))
+    write_text(folder / "__init__.py", LOADERS[neurons].format(name=name))
+    write_text(folder / "example" / "run.py", EXAMPLE.format(name=name, steps=steps))
+    write_npz(folder / "example" / "samples.npz", {"x": x})
     text = json.dumps({**description, "neurons": neurons, "steps": steps})
-    np.savez(folder / "weights.npz", description=np.array(text), **arrays)
+    write_npz(folder / "weights.npz", {"description": np.array(text), **arrays})
 
 
 def file_of(module: str) -> Path:
@@ -191,33 +189,18 @@ def run_example(folder: Path, interpreter: str) -> tuple[Ints, str]:
     """Predictions and process table of the example, in an isolated interpreter with a deadline."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     try:
-        done = subprocess.run(
+        done = capture(
             [interpreter, "-I", "-B", str(folder / "example" / "run.py"), "--json"],
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE,
-            env=environment,
-            check=False,
+            deadline=DEADLINE,
+            environment=environment,
         )
-    except subprocess.TimeoutExpired as error:
+    except TimeoutError as error:
         raise BackendError(f"the example of {folder.name} took over {DEADLINE:.0f} s") from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise BackendError(f"the example of {folder.name} failed: {last}")
     printed = json.loads(done.stdout.splitlines()[-1])
     return np.asarray(printed["predictions"], dtype=np.int64), str(printed["table"])
-
-
-def publish(draft: Path, folder: Path) -> None:
-    """Move a finished package to `folder`, replacing an older one."""
-    if folder.exists():
-        old = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
-        folder.rename(old)
-        draft.rename(folder)
-        shutil.rmtree(old)
-    else:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        draft.rename(folder)
 
 
 def readme(name: str, neurons: str, agreement: float, samples: int, table: str) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Bits, Shape
+from neuro_eqprop.files.write import append_bytes, write_bytes
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.job import Part, Tick
 from neuro_eqprop.spiking.ir import Graded
@@ -61,14 +62,15 @@ class Layout:
     @property
     def header_bytes(self) -> int:
         """Bytes before the first row."""
-        buffer = BytesIO()
-        self.write_header(buffer)
-        return len(buffer.getvalue())
+        return len(self.header)
 
-    def write_header(self, file: IO[bytes]) -> None:
-        """Write the header of a `.npy` file."""
+    @property
+    def header(self) -> bytes:
+        """The header of the `.npy` file."""
+        file = BytesIO()
         header = {"descr": self.kind.str, "fortran_order": False, "shape": self.shape}
         np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
+        return file.getvalue()
 
 
 def signal(variable: str) -> str:
@@ -103,13 +105,11 @@ class Table:
     def __init__(self, layout: Layout, rows: int) -> None:
         self.rows = np.zeros((rows, *layout.shape[1:]), layout.kind)
         self.path = layout.path
-        with self.path.open("wb") as file:
-            layout.write_header(file)
+        write_bytes(self.path, layout.header)
 
     def flush(self, full: int) -> None:
         """Write the first `full` rows and reset all rows to zero."""
-        with self.path.open("ab") as file:
-            file.write(self.rows[:full].tobytes())
+        append_bytes(self.path, self.rows[:full].tobytes())
         self.rows[...] = 0
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from tempfile import TemporaryDirectory, gettempdir
 
 import numpy as np
 
@@ -19,6 +17,7 @@ import neuro_eqprop
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files import subprocess
 from neuro_eqprop.files.isolated import DIE_WITH_PARENT
+from neuro_eqprop.files.write import temporary_folder
 from neuro_eqprop.simulators.base import (
     BackendError,
     Overflow,
@@ -115,19 +114,6 @@ def check(job: Job) -> None:
     check_record(job.network, job.record)
 
 
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A temporary folder with a short path.
-
-    Python's multiprocessing opens a Unix socket there, whose path may have about 100 characters.
-    """
-    usual = gettempdir()
-    # TemporaryDirectory creates a folder there that only this user can enter.
-    root = usual if len(usual) < 60 else "/tmp"  # nosec B108
-    with TemporaryDirectory(prefix="lava-", dir=root, ignore_cleanup_errors=True) as name:
-        yield Path(name)
-
-
 def run_child(
     job: Job,
     folder: Path,
@@ -142,7 +128,7 @@ def run_child(
     """
     python = interpreter(os.environ)
     root = str(Path(neuro_eqprop.__file__).parent)
-    np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / subprocess.PROGRESS)
+    subprocess.create_progress(folder, 1 + len(job.network.populations))
     command = [python, "-I", "-W", "ignore", "-c", START, str(os.getpid())]
     command += [root, entry, str(folder), INSTALL_HINT]
     try:

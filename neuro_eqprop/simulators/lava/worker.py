@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.files.subprocess import guard, progress, report
+from neuro_eqprop.files.write import write_text
 from neuro_eqprop.simulators.lava.job import Form, Job, Part, load
 from neuro_eqprop.spiking.fixed_point import integer_synapses
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
@@ -30,9 +31,7 @@ def run_job(place: Path, work: Callable[[Path], dict[str, list[Any]]]) -> None:
     guard(place)
     try:
         done = work(place)
-        draft = place / f"{DONE}.draft"
-        draft.write_text(json.dumps(done))
-        draft.replace(place / DONE)
+        write_text(place / DONE, json.dumps(done))
     except BaseException:
         report(place, traceback.format_exc())
         raise

@@ -9,7 +9,6 @@ from enum import Enum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +16,9 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.dynamics.schedules import free_only
 from neuro_eqprop.files import isolated, subprocess
+from neuro_eqprop.files.arrays import write_npy
 from neuro_eqprop.files.read import one_line
+from neuro_eqprop.files.write import temporary_folder, write_text
 from neuro_eqprop.simulators.base import Feature
 from neuro_eqprop.simulators.lava import job as lava_job
 from neuro_eqprop.simulators.nir.assume import Assumptions
@@ -213,12 +214,11 @@ def installed_version(framework: str) -> str | None:
 
 def attempt(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Array:
     """The output of the framework, run in a child process."""
-    with TemporaryDirectory(prefix="nir-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         lava_job.save(trial.job, folder)
-        np.save(folder / INPUTS, trial.inputs)
+        write_npy(folder / INPUTS, trial.inputs)
         task = {"framework": framework, "ours": ours, "steps": trial.steps}
-        (folder / TASK).write_text(json.dumps(task | {"path": str(trial.path.resolve())}))
+        write_text(folder / TASK, json.dumps(task | {"path": str(trial.path.resolve())}))
         command = isolated.command("neuro_eqprop.simulators.nir.framework_check:main", str(folder))
         subprocess.run(command, folder, deadline=deadline, environment=ONE_THREAD)
         return np.asarray(np.load(folder / OUTPUTS, allow_pickle=False), dtype=np.float64)
@@ -234,7 +234,7 @@ def main(place: str) -> None:
     else:
         inputs = np.load(folder / INPUTS, allow_pickle=False)
         outputs = imported(task["framework"], Path(task["path"]), inputs, task["steps"])
-    np.save(folder / OUTPUTS, outputs)
+    write_npy(folder / OUTPUTS, outputs)
 
 
 def imported(framework: str, path: Path, inputs: Array, steps: int) -> Array:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, type_name
-from neuro_eqprop.files.probe import ProbeError, allow_bytes, call_reader, memory_file
+from neuro_eqprop.files.hdf5 import create_hdf5
+from neuro_eqprop.files.probe import ProbeError, allow_bytes, call_reader, memory_file, open_copy
 from neuro_eqprop.files.read import one_line
 from neuro_eqprop.simulators.nir.assume import Assumptions, assumed
 from neuro_eqprop.simulators.nir.document import Document, Feed, NirError, damaged, library
@@ -95,7 +96,7 @@ def copy_checked(
     with h5py.File(path, "r") as file:
         content = serialization.hdf2dict(file["node"])
     # HDF5 cannot open an in-memory file by its path, but h5py accepts the open file.
-    with Path(copy).open("w+b") as opened, h5py.File(opened, "w") as file:
+    with open_copy(Path(copy)) as opened, create_hdf5(opened) as file:
         write_group(file.create_group("node"), content)
     assume = settings and Assumptions(**{**settings, "reset": Reset(settings["reset"])})
     read_copy(Path(copy), name, assume or None)

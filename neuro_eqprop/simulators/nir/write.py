@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.files.write import atomic
+from neuro_eqprop.files.write import append_bytes, atomic
 from neuro_eqprop.simulators.nir.document import Document, Feed, NirError, library, seal
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -249,5 +249,4 @@ def write(document: Document, path: Path) -> None:
     with atomic(path) as draft:
         nir.write(draft, graph)
         content = draft.read_bytes()
-        with draft.open("ab") as file:
-            file.write(seal(content))
+        append_bytes(draft, seal(content))

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuro_eqprop.dynamics.schedules import Phase
+from neuro_eqprop.files.write import write_text
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava import job as lava_job
 from neuro_eqprop.simulators.lava.job import Job, Part, Tick
@@ -204,7 +205,7 @@ def save(learning: LearningJob, folder: Path) -> None:
         "first": training.first,
         "chosen": learning.chosen,
     }
-    (folder / DESCRIPTION_FILE).write_text(json.dumps(described))
+    write_text(folder / DESCRIPTION_FILE, json.dumps(described))
 
 
 def load(folder: Path) -> LearningJob:

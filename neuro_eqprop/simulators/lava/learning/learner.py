@@ -13,6 +13,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.files import subprocess
+from neuro_eqprop.files.write import temporary_folder
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.learning.job import (
     LearningJob,
@@ -27,7 +28,7 @@ from neuro_eqprop.simulators.lava.learning.recording import (
     trace_counts,
 )
 from neuro_eqprop.simulators.lava.recording import layouts, signal
-from neuro_eqprop.simulators.lava.simulator import interpreter, run_child, temporary_folder
+from neuro_eqprop.simulators.lava.simulator import interpreter, run_child
 from neuro_eqprop.simulators.lava.worker import DONE
 from neuro_eqprop.simulators.learning import (
     Learned,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.files.arrays import write_npy
 from neuro_eqprop.simulators.lava.learning.job import LearningJob
 from neuro_eqprop.simulators.lava.recording import Layout
 
@@ -78,7 +79,7 @@ class ProjectionFiles:
 
     def write(self, weights: Array, tags: Array, counts: Ints, history: Array) -> None:
         """Write all files of the projection."""
-        np.save(self.weights.path, weights.astype(FLOAT), allow_pickle=False)
-        np.save(self.tags.path, tags.astype(FLOAT), allow_pickle=False)
-        np.save(self.counts.path, counts, allow_pickle=False)
-        np.save(self.history.path, history, allow_pickle=False)
+        write_npy(self.weights.path, weights.astype(FLOAT))
+        write_npy(self.tags.path, tags.astype(FLOAT))
+        write_npy(self.counts.path, counts)
+        write_npy(self.history.path, history)

@@ -11,6 +11,7 @@ from lava.magma.core.process.ports.ports import InPort, OutPort
 from lava.magma.core.process.process import ProcessParameters
 
 from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.files.arrays import write_npy
 from neuro_eqprop.files.subprocess import progress
 from neuro_eqprop.simulators.lava.job import Tick, tick
 from neuro_eqprop.simulators.lava.learning.job import (
@@ -65,8 +66,8 @@ class Recorder:
         self.done += 1
         if self.done == self.total:
             learning, folder, index = self.part.learning, self.part.folder, self.part.index
-            np.save(trace_counts(learning, folder, index).path, counts, allow_pickle=False)
-            np.save(post_history(learning, folder, index).path, self.history, allow_pickle=False)
+            write_npy(trace_counts(learning, folder, index).path, counts)
+            write_npy(post_history(learning, folder, index).path, self.history)
         self.progress[self.part.index + 1] = self.done
 
 
