@@ -22,7 +22,7 @@ from torch import nn
 
 import neuro_eqprop
 from neuro_eqprop.chips.boundary import Boundary
-from neuro_eqprop.chips.energy.dense_reference import Comparison, Outcome, Reference
+from neuro_eqprop.chips.energy.dense_reference import DenseComparison, DenseReference, Outcome
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.monte_carlo import Energy
 from neuro_eqprop.chips.energy.pareto import Point
@@ -414,7 +414,7 @@ def test_a_chip_without_joules_says_why(chip_estimate: ChipEstimate, tmp_path: P
         chip_estimate("secret", None, fits=None, learning=none),
     )
     joules = Energy(1e-4, 1e-4, 1e-4, 1e-4)
-    dense = Reference("gpu", 8, joules, Boundary.BOARD_TOTAL, "")
+    dense = DenseReference("gpu", 8, joules, Boundary.BOARD_TOTAL, "")
     EnergyReport(chips, references=(dense,)).save(tmp_path / "energy.json")
     html = page(tmp_path, {})
     body = body_of(html)
@@ -435,7 +435,7 @@ def test_a_chip_without_joules_says_why(chip_estimate: ChipEstimate, tmp_path: P
 def test_overrides_comparisons_and_the_best_point_are_shown(
     chip_estimate: ChipEstimate, tmp_path: Path
 ) -> None:
-    won = Comparison(
+    won = DenseComparison(
         *("p", "cpu", 1, Outcome.OPEN, Boundary.CHIP_TOTAL, 1e-6, 2e-6, 0.25),
         sentence="the ranges overlap",
         likelihood=0.9,

@@ -103,9 +103,13 @@ def test_a_report_is_saved_and_read_into_the_same_objects(
     ("key", "value", "words"),
     [
         ("schema", "neuro_eqprop.energy/9", "schema: 'neuro_eqprop.energy/9' is not"),
-        ("profiles", 3, "profiles: it must be a list of tables"),
-        ("reference", [{"device": "a", "batch": "b"}], "reference[0]: batch 'b' is not an integer"),
-        ("counted", {"steps": -1}, "counted: steps -1 is negative"),
+        ("profiles", 3, "profiles: expected list, got 3"),
+        (
+            "reference",
+            [{"device": "a", "batch": "b"}],
+            "reference[0]: batch: expected integer, got 'b'",
+        ),
+        ("counted", {"steps": -1}, "counted: steps: expected integer >= 0, got -1"),
     ],
 )
 def test_an_invalid_energy_file_is_refused_with_file_and_key(

@@ -33,7 +33,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class DenseReference:
     """Energy of a dense pass on a measured device at one batch size, per sample, above idle."""
 
     device: str
@@ -46,7 +46,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DenseComparison:
     """A spiking chip compared with a dense device inside the same boundary."""
 
     profile: str
@@ -117,7 +117,7 @@ def energy_ratio(one: Estimate, other: Estimate) -> float:
 
 def dense_references(
     profiles: Iterable[Profile], *, macs: int, batch: int | None, seed: int
-) -> list[Reference]:
+) -> list[DenseReference]:
     """The dense pass on each device, at one batch size or at all measured ones."""
     found = []
     devices = [each for each in profiles if each.device is Device.DENSE]
@@ -137,10 +137,12 @@ def dense_references(
             boundary = cost.boundary or Boundary.BOARD_DYNAMIC
             if point.per_mac:
                 joules, note = macs * each, cost.note
-                found.append(Reference(profile.name, point.batch, joules, boundary, note, each))
+                found.append(
+                    DenseReference(profile.name, point.batch, joules, boundary, note, each)
+                )
             else:
                 note = f"one published network: {cost.where}"
-                found.append(Reference(profile.name, point.batch, each, boundary, note))
+                found.append(DenseReference(profile.name, point.batch, each, boundary, note))
     return found
 
 
@@ -191,9 +193,9 @@ def compare_with_references(
     workload: Workload,
     profile: Profile,
     found: Estimate,
-    references: Iterable[Reference],
+    references: Iterable[DenseReference],
     settings: EstimateSettings,
-) -> list[Comparison]:
+) -> list[DenseComparison]:
     """A chip compared with every reference; its activity curve is made once per boundary."""
     references = [each for each in references if each.joules_per_mac is not None]
     boundaries = {each.boundary for each in references} & set(found.within)
@@ -210,9 +212,9 @@ def compare_with_reference(
     workload: Workload,
     profile: Profile,
     found: Estimate,
-    reference: Reference,
+    reference: DenseReference,
     points: list[tuple[float, float]] | None,
-) -> Comparison:
+) -> DenseComparison:
     """A chip compared with one reference inside the boundary of the reference.
 
     `points` is the activity curve of the chip inside that boundary; None where it has none.
@@ -239,7 +241,7 @@ def compare_with_reference(
         sentence += f"; without {', '.join(gaps)}, {UNKNOWN_COSTS}"
     if macs:
         sentence += f"; with {macs:g} host multiplications at the cost of the device"
-    return Comparison(
+    return DenseComparison(
         profile.name,
         reference.device,
         reference.batch,
@@ -271,9 +273,9 @@ def describe_outcome(
 
 
 def across_boundaries(
-    profile: Profile, found: Estimate, reference: Reference, host: Energy
-) -> Comparison:
-    """Comparison at different boundaries: decided only if the chip loses inside the smaller one."""
+    profile: Profile, found: Estimate, reference: DenseReference, host: Energy
+) -> DenseComparison:
+    """Across boundaries: decided only if the chip loses inside the smaller one."""
     inside = [b for b in found.within if reference.boundary.holds(b)]
     outcome, spent = Outcome.REFUSED, None
     sentence = (
@@ -287,7 +289,7 @@ def across_boundaries(
         if own.low + host.low > reference.joules.high:
             outcome = Outcome.LOSES
             sentence = f"{outcome.value}, even though only its {widest.value} is counted"
-    return Comparison(
+    return DenseComparison(
         profile.name,
         reference.device,
         reference.batch,

@@ -34,7 +34,7 @@ NORMAL_95 = 1.96
 """97.5 % quantile of the standard normal distribution."""
 
 
-class Quantity(Enum):
+class ModelPart(Enum):
     """The quantity a discrepancy is learned for."""
 
     ENERGY = "energy"
@@ -43,11 +43,11 @@ class Quantity(Enum):
 
 
 KINDS = {
-    Measure.POWER: Quantity.ENERGY,
-    Measure.ENERGY: Quantity.ENERGY,
-    Measure.TIME: Quantity.TIME,
-    Measure.CORES: Quantity.PLACEMENT,
-    Measure.MESSAGES: Quantity.PLACEMENT,
+    Measure.POWER: ModelPart.ENERGY,
+    Measure.ENERGY: ModelPart.ENERGY,
+    Measure.TIME: ModelPart.TIME,
+    Measure.CORES: ModelPart.PLACEMENT,
+    Measure.MESSAGES: ModelPart.PLACEMENT,
 }
 
 
@@ -56,7 +56,7 @@ class Residual:
     """A published measurement and its prediction."""
 
     chip: str
-    kind: Quantity
+    kind: ModelPart
     measured: float
     predicted: float
     low: float
@@ -89,7 +89,7 @@ def learn(residuals: Iterable[Residual], *, without: str) -> Discrepancy:
     """The discrepancy from the cases of all chips but one."""
     others = [each for each in residuals if each.chip != without]
     sigmas = {}
-    for kind in Quantity:
+    for kind in ModelPart:
         chips: dict[str, list[float]] = {}
         for each in others:
             if each.kind is kind:

@@ -24,8 +24,8 @@ from neuro_eqprop.chips.energy.monte_carlo import Draws, Energy, Interval, energ
 from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.terms import (
     AllInError,
+    ChipWork,
     Drawn,
-    Job,
     MissingTerm,
     Term,
     all_in_term,
@@ -148,7 +148,7 @@ class Estimate:
 
 
 def estimate_job(
-    job: Job,
+    job: ChipWork,
     profile: Profile,
     draws: Draws,
     more: list[Drawn] | None = None,
@@ -174,7 +174,7 @@ def estimate_job(
     return replace(found, missing=(*unknown_powers, *unknown_events), included=included)
 
 
-def total(job: Job, drawn: list[Drawn], factor: Array | float = 1.0) -> Estimate:
+def total(job: ChipWork, drawn: list[Drawn], factor: Array | float = 1.0) -> Estimate:
     """The estimate that sums the terms; `factor` has draws of the error of the model."""
     time = job.time
     seconds = None if time.draws is None else interval(time.draws)
@@ -344,7 +344,7 @@ def estimate_placed(
     if time.draws is not None and time.modelled:
         factor = draws.factor("model time", settings.discrepancy.time)
         time = replace(time, draws=time.draws * factor)
-    job = Job(
+    job = ChipWork(
         events_per_sample(workload, placement, profile, learning=learning),
         time,
         placement.chips or 1,

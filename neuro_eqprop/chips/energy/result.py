@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuro_eqprop.chips.boundary import Boundary
-from neuro_eqprop.chips.energy.dense_reference import Comparison, Reference
+from neuro_eqprop.chips.energy.dense_reference import DenseComparison, DenseReference
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.pareto import Point
 from neuro_eqprop.chips.energy.terms import Term
@@ -19,6 +19,7 @@ from neuro_eqprop.chips.placement import Placement
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.common.units import si, si_range
+from neuro_eqprop.files.codec import Count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +58,7 @@ class EnergyEstimate:
     operating_point: Mapping[str, str] = field(default_factory=dict)
     overridden: tuple[str, ...] = ()
     """Values that differ from those of the profile, as text."""
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[DenseComparison, ...] = ()
     """Comparisons with a dense pass on measured devices."""
     curve: tuple[Point, ...] = ()
     """Accuracy and joules over codes and steps."""
@@ -204,8 +205,8 @@ class CountedEvents:
     """The counted events behind an estimate, per sample."""
 
     source: str = ""
-    samples: int = 0
-    steps: int = 0
+    samples: Count = 0
+    steps: Count = 0
     code: str | None = None
     bits: int | None = None
     input_coding: str = ""
@@ -214,13 +215,13 @@ class CountedEvents:
     spikes: float = 0.0
     synops: float = 0.0
     host_macs: float = 0.0
-    dense_macs: int = 0
+    dense_macs: Count = 0
     learned: bool = False
     """Whether the run changed weights itself."""
     learning: LearningEvents = field(default_factory=LearningEvents)
     accuracy: float | None = None
     """Fraction of right predictions of the counted network, as it would run on the chip."""
-    accuracy_samples: int = 0
+    accuracy_samples: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +307,7 @@ class EnergyReport:
 
     estimates: tuple[EnergyEstimate, ...]
     counted: CountedEvents = field(default_factory=CountedEvents)
-    references: tuple[Reference, ...] = ()
+    references: tuple[DenseReference, ...] = ()
     arithmetic_ratio: Mapping[str, float] = field(default_factory=dict)
     run: str | None = None
     seed: int = 0

@@ -22,7 +22,7 @@ class AllInError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ChipWork:
     """The work to estimate: events, the seconds they take, and the number of chips."""
 
     events: Mapping[Event, float | Array | None]
@@ -87,7 +87,9 @@ def make_term(
     return Term(name, key, amount, energy(joules, nominal), boundary, *origin), joules
 
 
-def event_terms(job: Job, profile: Profile, draws: Draws) -> tuple[list[Drawn], list[MissingTerm]]:
+def event_terms(
+    job: ChipWork, profile: Profile, draws: Draws
+) -> tuple[list[Drawn], list[MissingTerm]]:
     """Terms joules = number * cost of all events, and the events whose cost is unknown."""
     drawn, missing = [], []
     for event, number in job.events.items():
@@ -127,7 +129,7 @@ def host_terms(macs: float, cost: Quantity | None, draws: Draws) -> list[Drawn]:
 
 
 def power_terms(
-    job: Job, profile: Profile, draws: Draws, overhead: Overhead | None
+    job: ChipWork, profile: Profile, draws: Draws, overhead: Overhead | None
 ) -> tuple[list[Drawn], list[MissingTerm]]:
     """Terms joules = watts * seconds of idle, host, board and clock power; unknown ones apart."""
     drawn: list[Drawn] = []
@@ -165,7 +167,7 @@ def power_term(
     name: str,
     key: str,
     cost: Quantity,
-    job: Job,
+    job: ChipWork,
     watts: Array,
     nominal: float,
     *,
@@ -200,7 +202,7 @@ def power_keys(profile: Profile, overhead: Overhead | None) -> list[str]:
     return [*keys, *(key for key in ("power.board", "power.clock") if key in profile.entries)]
 
 
-def power_multiplier(key: str, job: Job, profile: Profile) -> float:
+def power_multiplier(key: str, job: ChipWork, profile: Profile) -> float:
     """The factor of a power: number of chips, of boards, or chips times clock frequency."""
     if key == "power.board":
         per_board = profile.limit("chips_per_board") or 1
@@ -216,7 +218,7 @@ def power_name(key: str) -> str:
     return f"{key.split('.')[1].replace('_', ' ')} power"
 
 
-def all_in_term(job: Job, profile: Profile, draws: Draws) -> Drawn:
+def all_in_term(job: ChipWork, profile: Profile, draws: Draws) -> Drawn:
     """The only term of a chip with an all-in cost, at the event rate it was measured at."""
     cost = profile.known("energy.synop_all_in")
     number = job.events.get(Event.SYNOP)

@@ -20,7 +20,7 @@ from neuro_eqprop.chips.energy.discrepancy import (
     KINDS,
     NONE,
     Discrepancy,
-    Quantity,
+    ModelPart,
     Residual,
     learn,
 )
@@ -29,7 +29,7 @@ from neuro_eqprop.chips.energy.event_counts import Event
 from neuro_eqprop.chips.energy.mapping import MappingGoal
 from neuro_eqprop.chips.energy.monte_carlo import Draws, Interval, interval
 from neuro_eqprop.chips.energy.settings import EstimateSettings
-from neuro_eqprop.chips.energy.terms import Job
+from neuro_eqprop.chips.energy.terms import ChipWork
 from neuro_eqprop.chips.energy.time import Duration, barrier_events
 from neuro_eqprop.chips.noc_traffic import noc_traffic
 from neuro_eqprop.chips.placement import Placement
@@ -271,7 +271,7 @@ def validate_profiles(
         for case in chosen
         if profile in (None, case.profile)
     }
-    shipped = residuals(tuple(Quantity))
+    shipped = residuals(tuple(ModelPart))
     learned = {name: learn(shipped, without=base_name(name)) for name in sorted(known)}
     checks, unpredicted = [], {}
     for case in (case for case in chosen if case.name in profiles):
@@ -290,7 +290,7 @@ def profile_of(case: PublishedCase, changes: Mapping[str, str | float]) -> Profi
 
 
 @lru_cache(maxsize=2)
-def residuals(kinds: tuple[Quantity, ...]) -> tuple[Residual, ...]:
+def residuals(kinds: tuple[ModelPart, ...]) -> tuple[Residual, ...]:
     """Measurements and predictions of the shipped cases, without any discrepancy."""
     found = []
     for path in case_files():
@@ -314,7 +314,7 @@ def residuals(kinds: tuple[Quantity, ...]) -> tuple[Residual, ...]:
 
 def discrepancy_of(profile: str) -> Discrepancy:
     """The discrepancy of the model for a chip, learned from the published cases of the others."""
-    return learn(residuals((Quantity.ENERGY, Quantity.TIME)), without=base_name(profile))
+    return learn(residuals((ModelPart.ENERGY, ModelPart.TIME)), without=base_name(profile))
 
 
 def check(
@@ -351,7 +351,7 @@ def predict(case: PublishedCase, profile: Profile, draws: Draws) -> Prediction:
     seconds = case.seconds
     description = "as published" if seconds else "not needed: only events"
     time = Duration(np.full(draws.size, seconds) if seconds else None, seconds, description)
-    job = Job(events, time, case.chips, case.clock_hz)
+    job = ChipWork(events, time, case.chips, case.clock_hz)
     found = estimate_job(job, profile, draws, overhead=case.overhead)
     missing = tuple(
         each.name

@@ -23,7 +23,7 @@ from neuro_eqprop.chips.energy.event_counts import Event, events_per_sample
 from neuro_eqprop.chips.energy.monte_carlo import Draws, interval
 from neuro_eqprop.chips.energy.pareto import Point, best, front
 from neuro_eqprop.chips.energy.settings import EstimateSettings
-from neuro_eqprop.chips.energy.terms import AllInError, Job
+from neuro_eqprop.chips.energy.terms import AllInError, ChipWork
 from neuro_eqprop.chips.energy.time import Clock, Duration, duration
 from neuro_eqprop.chips.placement import place
 from neuro_eqprop.chips.profile import Evidence, Overhead, Profile
@@ -209,7 +209,7 @@ def test_a_cost_inside_another_is_not_added_again() -> None:
         Event.HOP_EW: 1e6,
         Event.NEURON_IDLE: 1e6,
     }
-    found = estimate_job(Job(events, given(1.0, draws), 1), truenorth, draws)
+    found = estimate_job(ChipWork(events, given(1.0, draws), 1), truenorth, draws)
     assert [term.name for term in found.terms] == [
         "static power",
         "synop",
@@ -229,15 +229,15 @@ def all_in_only() -> Profile:
 def test_an_all_in_cost_is_used_at_its_operating_point_alone() -> None:
     profile, draws = all_in_only(), Draws(0)
     at = 2.684e9
-    found = estimate_job(Job({Event.SYNOP: at}, given(1.0, draws), 1), profile, draws)
+    found = estimate_job(ChipWork({Event.SYNOP: at}, given(1.0, draws), 1), profile, draws)
     assert found.joules is not None
     assert found.joules.nominal == pytest.approx(26e-12 * at)
     assert len(found.terms) == 1
     with pytest.raises(AllInError, match=r"holds at 2.684e\+09 synops.*truenorth"):
-        estimate_job(Job({Event.SYNOP: at}, given(2.0, draws), 1), profile, draws)
+        estimate_job(ChipWork({Event.SYNOP: at}, given(2.0, draws), 1), profile, draws)
     unknown = Duration(None, 0.0, "unknown")
     with pytest.raises(AllInError, match="time of this run is unknown"):
-        estimate_job(Job({Event.SYNOP: at}, unknown, 1), profile, draws)
+        estimate_job(ChipWork({Event.SYNOP: at}, unknown, 1), profile, draws)
 
 
 def test_a_chip_without_any_cost_has_no_joules_and_says_so() -> None:
@@ -265,11 +265,11 @@ def test_a_scenario_without_its_factors_is_refused() -> None:
 def test_boards_and_clocks_multiply_power() -> None:
     draws = Draws(0)
     board = load_profile("spinnaker1")
-    found = estimate_job(Job({Event.SYNOP: 1.0}, given(2.0, draws), 5), board, draws)
+    found = estimate_job(ChipWork({Event.SYNOP: 1.0}, given(2.0, draws), 5), board, draws)
     power = next(term for term in found.terms if term.key == "power.board")
     assert power.joules.nominal == pytest.approx(2 * 2.671 * 2.0)
     odin = load_profile("odin")
-    job = Job({Event.SYNOP: 1.0}, given(1.0, draws), 1, clock_hz=1e6)
+    job = ChipWork({Event.SYNOP: 1.0}, given(1.0, draws), 1, clock_hz=1e6)
     clock = next(t for t in estimate_job(job, odin, draws).terms if t.key == "power.clock")
     assert clock.joules.nominal == pytest.approx(1.78e-6)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
 from math import isclose
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from neuro_eqprop.chips.energy.file import read_energy
+from neuro_eqprop.chips.energy.file import EnergyFileError, read_energy, read_report
 
 FILES = Path(__file__).parents[1] / "files"
 
@@ -47,3 +49,31 @@ def test_a_file_of_an_older_version_keeps_all_it_says(version: str) -> None:
     assert read.pop("file") == str(path)
     assert changed(old, read) == []
     assert changed(read, old) == [] or version == "0_1"
+
+
+def places(content: Any, most: int = 1) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401
+    """The keys to every value, of lists only to the first ones."""
+    if isinstance(content, dict | list):
+        inside = content if isinstance(content, dict) else range(min(most, len(content)))
+        for key in inside:
+            yield (key,)
+            yield from ((key, *rest) for rest in places(content[key]))
+
+
+def test_a_wrong_value_anywhere_is_refused_with_a_sentence_or_ignored() -> None:
+    content = json.loads((FILES / "energy_0_2.json").read_text())
+    refused = 0
+    for place in places(content):
+        for wrong in (None, "x", [1, "x"], {"x": 1}):
+            other = copy.deepcopy(content)
+            *path, last = place
+            inner = other
+            for key in path:
+                inner = inner[key]
+            inner[last] = wrong
+            try:
+                read_report(other, "energy.json")
+            except EnergyFileError as error:
+                assert str(error).startswith("energy.json: ")  # noqa: PT017
+                refused += 1
+    assert refused > 500

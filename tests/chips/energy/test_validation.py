@@ -12,7 +12,7 @@ from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.discrepancy import (
     SIGMA_FLOOR,
     UNTESTED,
-    Quantity,
+    ModelPart,
     Residual,
     learn,
 )
@@ -81,7 +81,7 @@ def test_the_nominal_value_lies_in_its_range(validation: ProfileValidation) -> N
 
 def test_the_discrepancy_of_a_chip_is_learned_from_the_others() -> None:
     def residual(profile: str, measured: float) -> Residual:
-        return Residual(profile, Quantity.ENERGY, measured, 1.0, 1.0, 1.0)
+        return Residual(profile, ModelPart.ENERGY, measured, 1.0, 1.0, 1.0)
 
     seen = [residual("a", 2.0), residual("b", 1.0), residual("c", 1.5)]
     # The value of an untested model is one more of the chips: the quantile 0.8 of three values lies
@@ -93,7 +93,7 @@ def test_the_discrepancy_of_a_chip_is_learned_from_the_others() -> None:
     assert learn(seen, without="none").energy ** 2 == pytest.approx(less + 0.4 * (more - less))
     calm = [residual(chip, 1.0) for chip in "abcdef"]
     assert learn(calm, without="none").energy == pytest.approx(SIGMA_FLOOR)
-    wide = Residual("d", Quantity.ENERGY, 2.0, 1.0, 0.1, 10.0)
+    wide = Residual("d", ModelPart.ENERGY, 2.0, 1.0, 0.1, 10.0)
     assert wide.left_over < 0
     assert learn([wide], without="none").energy < UNTESTED
     assert learn([], without="none").time == UNTESTED

@@ -31,7 +31,7 @@ BOUNDARIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class JoulesAxis:
     """A logarithmic axis of joules over a number of columns."""
 
     first: int
@@ -69,7 +69,7 @@ def print_bars(chips: Iterable[EnergyEstimate], console: Console) -> None:
         return
     first = floor(log10(min(joules.low for _, joules in known)))
     last = ceil(log10(max(joules.high for _, joules in known)))
-    scale = Scale(first, max(last, first + 1), console.width - NAME - 1)
+    scale = JoulesAxis(first, max(last, first + 1), console.width - NAME - 1)
     console.print("\n[bold]joules of an inference[/bold]")
     console.print(f"{'':<{NAME}}{scale.ruler()}", style="dim")
     for boundary, heading in BOUNDARIES.items():
@@ -90,7 +90,7 @@ def print_bars(chips: Iterable[EnergyEstimate], console: Console) -> None:
     )
 
 
-def dot(joules: Energy, scale: Scale) -> Text:
+def dot(joules: Energy, scale: JoulesAxis) -> Text:
     """The joules as a dot, and their range."""
     low, place, high = (scale.column(v) for v in (joules.low, joules.value, joules.high))
     line = " " * low
