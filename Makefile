@@ -12,11 +12,12 @@ SHARED_DATA := $(wildcard ../shared/datasets)
 DATA := $(if $(NEURO_EQPROP_DATA),$(NEURO_EQPROP_DATA),$(if $(SHARED_DATA),$(abspath $(SHARED_DATA))))
 export TORCH
 
-.PHONY: help demo docs test oldest lava-test check env dev bench claims browser wheel-test pins clean
+.PHONY: help demo docs test test-all oldest lava-test check env dev bench claims browser wheel-test pins clean
 
 help:
 	@echo "make demo   train, translate, simulate, compare, estimate, report, on the embedded digits"
 	@echo "make test   format, lint, types, import contracts, and all tests"
+	@echo "make test-all  the same without drawing: every pair of simulator and case, every notebook"
 	@echo "make check  the first half of that"
 	@echo "make oldest the tests of Lava and of agreement on Python 3.10, if that is here"
 	@echo "make docs   the documentation: site/index.html"
@@ -92,7 +93,11 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no
   --max-worker-restart 0
 
 test: check browser
-	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST)
+	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST) $(TESTS)
+
+# Without drawing: all tests of which `make test` runs some.
+test-all: TESTS := --full
+test-all: test
 
 # The other end of the Pythons. A second environment with what these tests need; uv links its files to
 # those of the first, where both take the same version.

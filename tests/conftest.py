@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,8 +70,23 @@ Tests that need a data set which is not embedded have the marker `data`, and may
 """
 
 
+SEED = "NEURO_EQPROP_TEST_SEED"
+"""Environment variable with the seed of what is drawn; if it is not set, each run has another."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="run all of the tests that are drawn else")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    if config.getoption("--full"):
+        return "all tests run (--full)"
+    return f"some tests are drawn: {SEED}={os.environ[SEED]} draws the same ones, --full runs all"
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault(SEED, str(random.randrange(10**6)))  # before the workers start
     # A shell starts what it runs in the background with interrupts ignored, and children inherit
     # that; tests that interrupt need them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -127,8 +144,33 @@ def place(item: pytest.Item) -> int:
     return ORDER.index(folder if folder in ORDER else "lava")
 
 
+def draw(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep `count` of the items of a test with the marker `drawn(count, by=...)`.
+
+    With `by`, the name of a parameter, as many for each value of it.
+    """
+    groups: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    counts: dict[tuple[str, str], int] = {}
+    for item in items:
+        mark = item.get_closest_marker("drawn")
+        if mark is None or not isinstance(item, pytest.Function):
+            continue
+        of = str(item.callspec.params[mark.kwargs["by"]]) if "by" in mark.kwargs else ""
+        key = item.nodeid.partition("[")[0], of
+        groups[key].append(item)
+        (counts[key],) = mark.args
+    dropped: set[pytest.Item] = set()
+    for key, members in groups.items():
+        chosen = random.Random(f"{os.environ[SEED]} {key}")
+        dropped.update(chosen.sample(members, max(0, len(members) - counts[key])))
+    config.hook.pytest_deselected(items=sorted(dropped, key=lambda item: item.nodeid))
+    items[:] = [item for item in items if item not in dropped]
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full"):
+        draw(config, items)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item)))
         for mark, package in NEEDS.items():

@@ -37,26 +37,36 @@ LACKING = {
 }
 
 
+EVERY = {case.name: case for case in (*CASES, *draw_cases(0, NETWORKS))}
+
+
+@pytest.mark.drawn(12, by="name")
+@pytest.mark.parametrize("case", EVERY)
 @pytest.mark.parametrize(
     "name",
     [
-        "reference",
         "emulator",
-        pytest.param("brian2", marks=[pytest.mark.brian2, pytest.mark.slow]),
+        pytest.param("brian2", marks=pytest.mark.brian2),
         pytest.param("snntorch", marks=pytest.mark.snntorch),
-        # A Lava run starts several processes, and this is one for each case; on a busy machine they
-        # took over ten minutes. A run that hangs is ended by the backend's own deadline.
-        pytest.param("lava", marks=[pytest.mark.lava, pytest.mark.slow, pytest.mark.timeout(1800)]),
-        pytest.param("lava-fused", marks=[pytest.mark.lava, pytest.mark.slow]),
+        pytest.param("lava", marks=pytest.mark.lava),
+        pytest.param("lava-fused", marks=pytest.mark.lava),
     ],
 )
-def test_backend_equals_the_reference(name: str) -> None:
-    report = check_backend(load_backend(name), seed=0, networks=NETWORKS)
-    assert report.backend == name
-    cases = (*CASES, *draw_cases(0, NETWORKS))
-    lacking = {case.name for case in cases if case.needs & LACKING.get(name, frozenset())}
-    assert set(report.skipped) == lacking
-    assert set(report.passed) == {case.name for case in cases} - lacking
+def test_backend_equals_the_reference(name: str, case: str) -> None:
+    backend, lacking = load_backend(name), EVERY[case].needs & LACKING.get(name, frozenset())
+    assert {need for need in EVERY[case].needs if need not in backend.support} == lacking
+    if not lacking:
+        check_case(backend, EVERY[case])
+
+
+def test_all_cases_are_checked_or_skipped_with_a_reason() -> None:
+    without = Support({Feature.FOLLOW: "it tracks no rate"})
+    report = check_backend(Faulty(support=without), seed=0, networks=NETWORKS)
+    lacking = {name for name, case in EVERY.items() if Feature.FOLLOW in case.needs}
+    assert lacking
+    assert report.backend == "faulty"
+    assert report.skipped == dict.fromkeys(lacking, "it tracks no rate")
+    assert set(report.passed) == set(EVERY) - lacking
 
 
 # Backends with a fault

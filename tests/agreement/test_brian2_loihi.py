@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from neuro_eqprop.simulators.brian2.setup import simulator
 
 pytest.importorskip("brian2_loihi", reason="brian2-loihi is not installed")
 pytestmark = [
@@ -28,6 +31,15 @@ def witness() -> ModuleType:
     sys.modules[spec.name] = module  # where dataclasses look for their module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(autouse=True)
+def without_compiler() -> Iterator[None]:
+    """Each of its networks would be compiled, which takes longer than to run it in NumPy."""
+    codegen = simulator().prefs.codegen
+    before, codegen.target = codegen.target, "numpy"
+    yield
+    codegen.target = before
 
 
 @pytest.mark.parametrize("index", [2, 4, 6])

@@ -47,6 +47,7 @@ def test_it_was_executed_from_top_to_bottom(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.drawn(3)
 @pytest.mark.skipif(find_spec("nbclient") is None, reason="nbclient is not installed")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=NEEDS[n]) for n in NOTEBOOKS])

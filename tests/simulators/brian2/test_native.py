@@ -127,6 +127,7 @@ def test_names_are_those_that_brian2_accepts(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("mode", ["numpy", "cython", "cpp_standalone"])
 def test_a_network_extended_by_the_user_sends_the_spikes_of_the_backend_in_every_device_mode(
     mode: str, tmp_path: Path
