@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 
 import numpy as np
@@ -14,27 +14,23 @@ from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops, Values
-from neuro_eqprop.simulators.learning import Learner, ProgressCallback, no_progress
+from neuro_eqprop.runs.simulate import settle
+from neuro_eqprop.simulators.learning import (
+    NO_RECORD,
+    SYNAPSE_VARIABLES,
+    Learned,
+    Learner,
+    LearningLog,
+)
+from neuro_eqprop.simulators.recordings import Record
 from neuro_eqprop.spiking.ir import Stimulus
-from neuro_eqprop.spiking.make_plastic import ALWAYS
+from neuro_eqprop.spiking.make_plastic import ALWAYS, parameters
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, TrainingConfig
 from neuro_eqprop.training.optimizers import ClippedDescent
 from neuro_eqprop.training.rules.contrastive import phase_gradients
 from neuro_eqprop.training.rules.phases import settle_phases
-from neuro_eqprop.training.train import TrainState, train_batch
-
-
-@dataclass(frozen=True, slots=True)
-class RateLearned:
-    """Result of learning with rates."""
-
-    params: Mapping[str, Array]
-    drive: Array
-    """Drive of the output at the free equilibrium (samples, units)."""
-    clipped: int
-    """Number of updates that hit the weight limit."""
 
 
 def rate_config(schedule: Schedule, *, free: int, nudged: int) -> TrainingConfig:
@@ -83,28 +79,72 @@ def to_batch(network: Network, stimulus: Stimulus) -> Batch:
     return Batch(x, target, measured=False)
 
 
-def learn_rates(
-    network: Network,
-    params: Mapping[str, Array],
-    samples: TrainingSamples,
-    *,
-    config: TrainingConfig,
-    batch: int,
-    limit: float,
-    progress: ProgressCallback = no_progress,
-) -> RateLearned:
-    """Learn from the samples with rates, in the order, batches and learning rates of the chip.
+@dataclass(frozen=True, slots=True)
+class RateLearner(Learner):
+    """The rate network learns, in the order, batches and learning rates of the chip.
 
-    Weights are clipped to [-limit, limit] after each batch.
+    Weights are clipped to [-limit, limit] after each batch. What is recorded of a batch is its
+    samples as they settle with the weights before it, through the phases of the chip.
     """
-    optimizer, rule = ClippedDescent(limit), SummedRule()
-    state = TrainState(NumpyOps(), network, dict(params), optimizer)
-    for start in range(0, samples.stimulus.samples, batch):
-        stimulus = samples.stimulus.take(start, start + batch)
-        rate = float(samples.rates[start + stimulus.samples - 1]) / stimulus.samples
-        train_batch(state, to_batch(network, stimulus), config, rate, rule)
-        progress(stimulus.samples)
-    return RateLearned(state.params, np.concatenate(rule.drives), optimizer.clipped)
+
+    network: Network
+    config: TrainingConfig
+    limit: float
+    name: str = "rate"
+
+    def run(self, log: LearningLog) -> Learned:
+        """Learn from all samples; rates have no tags and no events."""
+        plastic, optimizer, rule = log.plastic, ClippedDescent(self.limit), SummedRule()
+        before = {name: plastic.projection(name).weight for name in plastic.learns}
+        params = parameters(self.network, plastic, before)
+        for part in log.parts(plastic.rule.batch):
+            batch = to_batch(self.network, log.training.stimulus.take(part.start, part.stop))
+            rate = float(log.training.rates[part.stop - 1]) / (part.stop - part.start)
+            after = dict(params)
+            update = rule(NumpyOps(), self.network, params, batch, self.config)
+            optimizer.step(after, update.gradients, rate)
+            log.drives[part] = rule.drives[-1]
+            if log.record != NO_RECORD:
+                self.record(log, part, batch, params, after)
+            params = after
+        weights = {c.name: params[c.name] for c in self.network.connections}
+        for layer in self.network.moving:
+            weights[f"{ALWAYS}->{layer.name}"] = params[layer.name].reshape(-1, 1)
+        log.clipped = optimizer.clipped
+        return replace(log.result(weights, {}), counts={})
+
+    def record(
+        self,
+        log: LearningLog,
+        part: slice,
+        batch: Batch,
+        params: Mapping[str, Array],
+        after: Mapping[str, Array],
+    ) -> None:
+        """Record the rates of a batch, and of its synapses what the rule would make of them."""
+        synapses, rule, moving = log.record.synapses, log.plastic.rule, self.network.moving
+        rates = frozenset((layer.name, "rate") for layer in moving) if synapses else frozenset()
+        wanted = Record(signals=rates | log.record.activity.signals)
+        free = field(NumpyOps(), self.network, params, batch.x)
+        settled = settle(free, batch.target, rule.schedule, wanted)
+        courses = {
+            key: np.stack([recording.signals[key] for recording in settled])
+            for key in wanted.signals
+        }
+        for key, course in log.activity.items():
+            course[part] = courses[key]
+        gates = np.array([step.gate for step in rule.episode[:-1]])[:, None]
+        history = np.zeros((len(settled), len(gates), len(synapses), len(SYNAPSE_VARIABLES)))
+        for k, (name, target, source) in enumerate(synapses):
+            before, _, behind = name.partition("->")
+            given = before == self.network.input.name
+            pre = batch.x[:, None, source] if given else courses[before, "rate"][:, :, source]
+            history[:, :, k, 0] = pre
+            history[:, :, k, 1] = courses[behind, "rate"][:, :, target]
+            history[:, :, k, 3] = params[name][target, source]
+        history[..., 2] = np.cumsum(gates * (history[..., 0] * history[..., 1]), axis=1)
+        chosen = np.array([after[name][target, source] for name, target, source in synapses])
+        log.record_batch(part, history, chosen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.data import one_hot
-from neuro_eqprop.networks.network import Network
-from neuro_eqprop.runs.simulate import origin_of
-from neuro_eqprop.simulators.base import kinds
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.simulators.learning import Learner, LearningRecord
 from neuro_eqprop.simulators.recordings import Counts, Plan, Record, parse_record
 from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
@@ -32,22 +28,6 @@ from neuro_eqprop.traces.file import Writer
 
 EPOCH = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
 """Metrics of an epoch in the trace, and their units."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedSamples:
-    """Samples and synapses to record."""
-
-    index: Ints
-    """Rows in the training set."""
-    label: Ints
-    record: Sequence[str]
-    """`population:variable`, `source->target:hebbian` or `source->target[row,column]:hebbian`."""
-    seed: int
-    epochs: int
-    """Number of epochs of the run."""
-    snapshots: tuple[int, ...] = ()
-    """Numbers of learned samples after which all weights are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,43 +53,6 @@ class LearningRecorder:
         if self.writer is not None:
             held = {name: weights[name] for name in self.writer.plan.weights}
             self.writer.snapshot(sample, held)
-
-
-def plan_synapse_trace(
-    recorded: RecordedSamples,
-    network: Network,
-    plastic: PlasticNetwork,
-    samples: TrainingSamples,
-    learner: Learner,
-) -> Plan:
-    """Plan the contents of the trace before the first step."""
-    inputs = samples.stimulus.current[network.input.name]
-    weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
-    how = kinds(plastic.network)
-    layers = {layer.name for layer in network.moving}
-    strengths = varying_strengths(weights, network.input.name, inputs)
-    return Plan(
-        origin_of(
-            learner.name,
-            seed=recorded.seed,
-            digest=plastic.network.digest,
-            seconds=float(getattr(learner, "step_seconds", plastic.network.dt)),
-        ),
-        plastic.rule.schedule,
-        how,
-        {p.name: p.size for p in plastic.network.populations},
-        tuple(weights),
-        recorded.index,
-        recorded.label,
-        inputs,
-        record_of(recorded.record, how, strengths, always=layers),
-        weights,
-        learns=True,
-        epochs=EPOCH,
-        n_epochs=recorded.epochs,
-        targets=one_hot(recorded.label, network.output.size),
-        snapshots=recorded.snapshots,
-    )
 
 
 def record_of(
@@ -157,8 +100,9 @@ def record_synapses(
         for k, (seen, rate) in enumerate(zip(learned.activity, samples.rates, strict=True)):
             logs = synapse_logs(plastic, learned.history[k], chosen, float(rate)) if chosen else {}
             writer.sample(k, replace(seen, hebbian=logs))
-        writer.weights(learned.weights)
-        writer.counts(merge_commit(plastic, learned.counts))
+        writer.weights({name: learned.weights[name] for name in plan.weights})
+        if learned.counts:
+            writer.counts(merge_commit(plastic, learned.counts))
         yield LearningRecorder(writer)
 
 

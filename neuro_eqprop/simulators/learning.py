@@ -163,6 +163,20 @@ class LearningLog:
         if part.mirror is not None:
             counts[self.columns[projection.source]] += events
 
+    def record_batch(self, part: slice, history: Array, weights: Array) -> None:
+        """Record synapses in samples that ran side by side and ended in one commit.
+
+        `history` (samples, steps, synapses, SYNAPSE_VARIABLES) has no commit, and `weights` are
+        those after it. Tags carry on from sample to sample.
+        """
+        if not self.record.synapses:
+            return
+        rows = self.history[part]
+        rows[:, :-1] = history
+        rows[1:, :-1, :, 2] += np.cumsum(history[:, -1, :, 2], axis=0)[:-1, None]
+        rows[:, -1] = rows[:, -2]
+        rows[-1, -1, :, 3] = weights
+
     def result(self, weights: Mapping[str, Array], tags: Mapping[str, Array]) -> Learned:
         """The result of the run; `weights` and `tags` of the parts are in their number format."""
         plastic, effective, saturated = self.plastic, dict[str, Array](), dict[str, int]()

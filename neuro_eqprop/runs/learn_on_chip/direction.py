@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from neuro_eqprop.runs.learn_on_chip.state import LearningState, rate_parameters
-from neuro_eqprop.runs.learn_on_chip.task import Task
+from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.on_chip_config import DEEP_FEEDBACK, hidden_layers
 from neuro_eqprop.runs.rate_baseline import Direction, directions
 from neuro_eqprop.simulators.registry import load_learner
@@ -19,7 +19,7 @@ FEEDBACK_MOST = 0.5
 """Largest feedback with which two hidden layers were seen to learn (docs/results/learning.md)."""
 
 
-def measure_directions(task: Task, state: LearningState) -> dict[str, Direction]:
+def measure_directions(task: OnChipTask, state: LearningState) -> dict[str, Direction]:
     """Cosines of the update of each parameter on a few samples; empty where rates learn.
 
     Nonidealities and untied feedback are included: they are part of the network that learns.
@@ -32,7 +32,7 @@ def measure_directions(task: Task, state: LearningState) -> dict[str, Direction]
     return directions(task.network, plastic, params, samples.stimulus, load_learner("emulator"))
 
 
-def direction_warnings(task: Task, found: Mapping[str, Direction]) -> list[str]:
+def direction_warnings(task: OnChipTask, found: Mapping[str, Direction]) -> list[str]:
     """Warnings of settings with which the update is far from rate EqProp or the gradient."""
     warnings, beta, rule = [], task.study.rule.beta, task.plastic.rule
     rates = [d.rate for d in found.values() if d.rate is not None]

@@ -8,13 +8,8 @@ from typing import Any
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.runs.learn_on_chip.evaluation import evaluate_epoch, spectral_norms
-from neuro_eqprop.runs.learn_on_chip.state import (
-    LearningState,
-    projection_weights,
-    rate_parameters,
-)
-from neuro_eqprop.runs.learn_on_chip.task import Task
-from neuro_eqprop.runs.rate_baseline import RateLearned, learn_rates, rate_config
+from neuro_eqprop.runs.learn_on_chip.state import LearningState, rate_parameters
+from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.simulators.learning import Learned, ProgressCallback, no_progress
 from neuro_eqprop.simulators.recordings import Counts
 from neuro_eqprop.spiking.plasticity import TrainingSamples, with_weights
@@ -22,32 +17,29 @@ from neuro_eqprop.training.weight_quantiles import weight_quantiles
 
 
 def learn_epoch(
-    task: Task, state: LearningState, progress: ProgressCallback
+    task: OnChipTask, state: LearningState, progress: ProgressCallback
 ) -> tuple[LearningState, dict[str, Any]]:
     """Learn one epoch; `progress` gets the number of samples done since its last call."""
     began = time.perf_counter()
     rows, samples = task.training_samples(state.epoch, first=state.samples)
-    metrics: dict[str, Any] = {"epoch": state.epoch + 1}
-    weights: Mapping[str, Array]
-    if task.on_rates:
-        rates = learn_rate_samples(task, rate_parameters(task, state), samples, progress)
-        weights, drive = projection_weights(task, rates.params), rates.drive
-    else:
-        learned = learn_samples(task, state, samples, progress)
-        weights, drive = learned.weights, learned.drive
-        metrics |= event_counts(learned)
+    learned = learn_samples(task, state, samples, progress)
     seconds = time.perf_counter() - began
-    after = LearningState(state.epoch + 1, weights, state.samples + len(rows))
-    metrics |= evaluate_epoch(task, after)
+    after = LearningState(state.epoch + 1, learned.weights, state.samples + len(rows))
     params = rate_parameters(task, after)
-    metrics["spectral"] = spectral_norms(task.network, params)
-    metrics["weight_quantiles"] = weight_quantiles(task.network, params)
-    metrics["train_accuracy"] = float((drive.argmax(axis=1) == task.train.y[rows]).mean())
-    return after, metrics | {"images_per_second": len(rows) / seconds, "seconds": seconds}
+    return after, {
+        "epoch": after.epoch,
+        **event_counts(learned),
+        **evaluate_epoch(task, after),
+        "spectral": spectral_norms(task.network, params),
+        "weight_quantiles": weight_quantiles(task.network, params),
+        "train_accuracy": float((learned.drive.argmax(axis=1) == task.train.y[rows]).mean()),
+        "images_per_second": len(rows) / seconds,
+        "seconds": seconds,
+    }
 
 
 def learn_samples(
-    task: Task,
+    task: OnChipTask,
     state: LearningState,
     samples: TrainingSamples,
     progress: ProgressCallback = no_progress,
@@ -57,7 +49,7 @@ def learn_samples(
     return task.learner.learn(plastic, samples, progress=progress)
 
 
-def weights_within_epoch(task: Task, state: LearningState, done: int) -> Mapping[str, Array]:
+def weights_within_epoch(task: OnChipTask, state: LearningState, done: int) -> Mapping[str, Array]:
     """The weights after the first `done` samples of an epoch that starts in `state`.
 
     The samples up to the last commit are learned once more, which gives the same weights.
@@ -66,37 +58,16 @@ def weights_within_epoch(task: Task, state: LearningState, done: int) -> Mapping
     if not done:
         return state.weights
     _, samples = task.training_samples(state.epoch, most=done, first=state.samples)
-    if task.on_rates:
-        rates = learn_rate_samples(task, rate_parameters(task, state), samples)
-        return projection_weights(task, rates.params)
     return learn_samples(task, state, samples).weights
 
 
-def learn_rate_samples(
-    task: Task,
-    params: Mapping[str, Array],
-    samples: TrainingSamples,
-    progress: ProgressCallback = no_progress,
-) -> RateLearned:
-    """The same samples learned by the rate network."""
-    config = rate_config(
-        task.plastic.rule.schedule,
-        free=task.study.rule.free_steps,
-        nudged=task.study.rule.nudged_steps,
-    )
-    return learn_rates(
-        task.network,
-        params,
-        samples,
-        config=config,
-        batch=task.study.training.batch,
-        limit=task.config.bound,
-        progress=progress,
-    )
-
-
 def event_counts(learned: Learned) -> dict[str, Any]:
-    """Events of an epoch by phase, the commit included, and weights at their limits."""
+    """Events of an epoch by phase, the commit included, and weights at their limits.
+
+    Empty if the learner counts no events.
+    """
+    if not learned.counts:
+        return {}
     phases: dict[str, Counts] = {}
     for (_, phase), counts in learned.counts.items():
         phases[phase] = phases.get(phase, Counts()) + counts

@@ -13,7 +13,7 @@ from neuro_eqprop.dynamics.schedules import free_only, tail
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.evaluate import equilibria
 from neuro_eqprop.runs.learn_on_chip.state import LearningState, rate_parameters
-from neuro_eqprop.runs.learn_on_chip.task import Task
+from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.workers import run_shards, shard_size
 from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.ir import Stimulus
@@ -21,7 +21,7 @@ from neuro_eqprop.spiking.make_plastic import for_inference, training_stimulus
 from neuro_eqprop.spiking.plasticity import with_weights
 
 
-def evaluate_epoch(task: Task, state: LearningState) -> dict[str, Any]:
+def evaluate_epoch(task: OnChipTask, state: LearningState) -> dict[str, Any]:
     """Accuracies on the test set as spikes and as rates, and by task if there are several."""
     test = task.data.test
     rates = equilibria(task.network, rate_parameters(task, state), test.x).drive
@@ -39,7 +39,7 @@ def evaluate_epoch(task: Task, state: LearningState) -> dict[str, Any]:
     return metrics
 
 
-def predict(task: Task, state: LearningState, x: Array) -> Array:
+def predict(task: OnChipTask, state: LearningState, x: Array) -> Array:
     """The output drive (samples, classes) of the spiking network in a free phase.
 
     It runs on the emulator, which gives the same result as the simulator that learns.

@@ -25,7 +25,7 @@ from neuro_eqprop.runs.learn_on_chip.state import (
     resume_state,
     to_memory,
 )
-from neuro_eqprop.runs.learn_on_chip.task import Task
+from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.learn_on_chip.trace import TraceRequest, earlier_snapshots, open_trace
 from neuro_eqprop.runs.request_size import check_simulation, simulation_deadline
 from neuro_eqprop.runs.synapse_trace import LearningRecorder
@@ -66,7 +66,7 @@ class Output:
             return nullcontext()
         return run_folder.writing(self.path, force=self.force, resume=self.resume)
 
-    def start(self, task: Task) -> tuple[LearningState, list[Mapping[str, Any]]]:
+    def start(self, task: OnChipTask) -> tuple[LearningState, list[Mapping[str, Any]]]:
         """The state to start from and the metrics of earlier epochs."""
         if self.path is None:
             return initial_state(task), []
@@ -77,7 +77,9 @@ class Output:
         write_text(self.path / run_folder.STUDY, text)
         return initial_state(task), []
 
-    def write_epoch(self, task: Task, state: LearningState, metrics: Mapping[str, Any]) -> None:
+    def write_epoch(
+        self, task: OnChipTask, state: LearningState, metrics: Mapping[str, Any]
+    ) -> None:
         """Write the metrics and the state after an epoch."""
         if self.path is None:
             return
@@ -93,7 +95,7 @@ class Output:
         run_folder.save_model(self.path, model)
 
 
-def record_snapshots(task: Task, state: LearningState, recording: LearningRecorder) -> None:
+def record_snapshots(task: OnChipTask, state: LearningState, recording: LearningRecorder) -> None:
     """Record the weights at the chosen samples of the epoch that starts in `state`."""
     ends = state.samples + len(task.sample_order(state.epoch))
     for sample in recording.snapshots:
@@ -103,7 +105,7 @@ def record_snapshots(task: Task, state: LearningState, recording: LearningRecord
 
 
 def learn(
-    task: Task,
+    task: OnChipTask,
     output: Output,
     *,
     trace: TraceRequest | None = None,
@@ -117,9 +119,8 @@ def learn(
     samples = task.epochs * len(task.sample_order(0))
     check_simulation(task.config.on, task.plastic.network, samples, steps)
     recorder = open_trace(task, trace, overwrite=output.force or output.resume)
-    if not task.on_rates:
-        # Before the folder is locked, so that an error leaves the run in it unchanged.
-        task.learner.check(task.plastic, task.training_samples(0)[1])
+    # Before the folder is locked, so that an error leaves the run in it unchanged.
+    task.learner.check(task.plastic, task.training_samples(0)[1])
     # The directions of updates and the test samples of an epoch are simulated, too.
     work = 2.0 * steps * (samples + task.epochs * len(task.data.test))
     with (
@@ -136,7 +137,7 @@ def learn(
 
 
 def learn_epochs(
-    task: Task,
+    task: OnChipTask,
     output: Output,
     recorder: AbstractContextManager[LearningRecorder],
     trace: TraceRequest | None,

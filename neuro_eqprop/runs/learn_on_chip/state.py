@@ -10,7 +10,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.runs import checkpoint, on_chip_config, run_folder
-from neuro_eqprop.runs.learn_on_chip.task import Task
+from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.train import trim
 from neuro_eqprop.spiking.make_plastic import ALWAYS, parameters
 from neuro_eqprop.training.trained import TrainedNetwork
@@ -26,35 +26,23 @@ class LearningState:
     """Samples learned since the first epoch: random rounding continues from there."""
 
 
-def initial_state(task: Task) -> LearningState:
+def initial_state(task: OnChipTask) -> LearningState:
     """The state before the first epoch."""
     weights = {name: task.plastic.projection(name).weight for name in task.plastic.learns}
     return LearningState(0, weights, 0)
 
 
-def rate_parameters(task: Task, state: LearningState) -> dict[str, Array]:
+def rate_parameters(task: OnChipTask, state: LearningState) -> dict[str, Array]:
     """The parameters of the equivalent rate network."""
     return parameters(task.network, task.plastic, state.weights)
 
 
-def projection_weights(task: Task, params: Mapping[str, Array]) -> dict[str, Array]:
-    """Weights by projection of a rate network with these parameters."""
-    weights = {c.name: params[c.name] for c in task.network.connections}
-    for connection in task.network.connections:
-        if task.network.feeds_back(connection):
-            back = task.network.feedback(connection) * params[connection.name].T
-            weights[f"{connection.target}->{connection.source}"] = back
-    for layer in task.network.moving:
-        weights[f"{ALWAYS}->{layer.name}"] = params[layer.name].reshape(-1, 1)
-    return weights
-
-
-def rate_model(task: Task, state: LearningState) -> TrainedNetwork:
+def rate_model(task: OnChipTask, state: LearningState) -> TrainedNetwork:
     """The equivalent rate network with its parameters."""
     return TrainedNetwork(task.network, rate_parameters(task, state), state.epoch)
 
 
-def to_memory(task: Task, state: LearningState) -> dict[str, Array]:
+def to_memory(task: OnChipTask, state: LearningState) -> dict[str, Array]:
     """The state by names of the rate network, as the resume file stores it.
 
     Untied feedback weights are stored transposed, next to the forward weights.
@@ -72,7 +60,7 @@ def to_memory(task: Task, state: LearningState) -> dict[str, Array]:
     return memory
 
 
-def from_memory(task: Task, memory: Mapping[str, Array], epoch: int) -> LearningState:
+def from_memory(task: OnChipTask, memory: Mapping[str, Array], epoch: int) -> LearningState:
     """The state after `epoch` epochs, from the arrays of `to_memory`."""
     weights: dict[str, Array] = {}
     for connection in task.network.connections:
@@ -86,7 +74,7 @@ def from_memory(task: Task, memory: Mapping[str, Array], epoch: int) -> Learning
     return LearningState(epoch, weights, samples)
 
 
-def resume_state(task: Task, out: Path) -> LearningState:
+def resume_state(task: OnChipTask, out: Path) -> LearningState:
     """The state after the last finished epoch of the run in `out`; later metrics are dropped."""
     if not on_chip_config.was_learned_on_chip(out):
         raise run_folder.RunError(f"{out} holds no run that learned on a chip; leave out `resume`")

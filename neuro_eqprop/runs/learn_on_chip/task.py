@@ -11,6 +11,7 @@ from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.on_chip_config import DEFAULTS, RATES, OnChipConfig
+from neuro_eqprop.runs.rate_baseline import RateLearner, rate_config
 from neuro_eqprop.runs.train import check_sizes
 from neuro_eqprop.runs.workers import ALONE, Shared
 from neuro_eqprop.simulators.learning import Learner
@@ -38,7 +39,7 @@ TRAINING_ONLY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class OnChipTask:
     """Data, settings and the plastic network with its initial weights."""
 
     study: Study
@@ -57,6 +58,12 @@ class Task:
     @property
     def learner(self) -> Learner:
         """The simulator that learns."""
+        if self.on_rates:
+            rule = self.study.rule
+            config = rate_config(
+                self.plastic.rule.schedule, free=rule.free_steps, nudged=rule.nudged_steps
+            )
+            return RateLearner(self.network, config, self.config.bound)
         learner, options = load_learner(self.config.on), self.config.biology
         return learner.with_options(options) if options else learner
 
@@ -120,7 +127,7 @@ class Task:
         return rows, TrainingSamples(stimulus, rates, first)
 
 
-def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network) -> Task:
+def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network) -> OnChipTask:
     """Make the network plastic; raise an error for settings with which it cannot learn."""
     refuse_training_only(study)
     check_sizes(network, data)
@@ -134,7 +141,7 @@ def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network)
     for layer in network.moving:
         start[layer.name] = start[layer.name] + config.bias
     plastic = make_plastic(network, start, config.plasticity(study))
-    return Task(study, config, data, network, plastic)
+    return OnChipTask(study, config, data, network, plastic)
 
 
 def refuse_training_only(study: Study) -> None:

@@ -7,18 +7,23 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.runs.learn_on_chip.rate_trace import plan_rate_trace, record_rate_learning
-from neuro_eqprop.runs.learn_on_chip.task import Task
+from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.data import one_hot
+from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.run_folder import RunError
-from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement
+from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement, origin_of
 from neuro_eqprop.runs.synapse_trace import (
+    EPOCH,
     LearningRecorder,
-    RecordedSamples,
-    plan_synapse_trace,
+    record_of,
     record_synapses,
+    varying_strengths,
 )
+from neuro_eqprop.simulators.base import kinds
+from neuro_eqprop.simulators.recordings import Plan
 from neuro_eqprop.simulators.synapse_recording import HEBBIAN
+from neuro_eqprop.spiking.activity import ActivityKind
+from neuro_eqprop.spiking.plasticity import TrainingSamples
 from neuro_eqprop.traces.lazy import read
 from neuro_eqprop.traces.schema import TraceError
 
@@ -39,7 +44,7 @@ class TraceRequest:
 
 
 def open_trace(
-    task: Task, request: TraceRequest | None, *, overwrite: bool
+    task: OnChipTask, request: TraceRequest | None, *, overwrite: bool
 ) -> AbstractContextManager[LearningRecorder]:
     """The recorder of a run's epochs; entering it writes the first samples."""
     if request is None:
@@ -53,25 +58,54 @@ def open_trace(
     record = [request.record] if isinstance(request.record, str) else [*request.record]
     if not any("->" in item for item in record):
         record.append(f"{task.network.connections[-1].name}:{HEBBIAN}")
-    recorded = RecordedSamples(
+    plan = plan_trace(task, rows, samples, record, checked_snapshots(task, request.snapshots))
+    request.announce(plan)
+    return record_synapses(path, plan, task.plastic, samples, task.learner, overwrite=overwrite)
+
+
+def plan_trace(
+    task: OnChipTask,
+    rows: Ints,
+    samples: TrainingSamples,
+    record: Sequence[str],
+    snapshots: tuple[int, ...],
+) -> Plan:
+    """Plan the contents of the trace before the first step."""
+    network, plastic, learner = task.network, task.plastic, task.learner
+    layers = {layer.name for layer in network.moving}
+    names = sorted(plastic.learns)
+    how, digest = kinds(plastic.network), plastic.network.digest
+    if task.on_rates:
+        names = [connection.name for connection in network.connections]
+        how, digest = {layer.name: ActivityKind.RATE for layer in network.moving}, ""
+    inputs = samples.stimulus.current[network.input.name]
+    weights = {name: plastic.projection(name).weight for name in names}
+    strengths = varying_strengths(weights, network.input.name, inputs)
+    return Plan(
+        origin_of(
+            learner.name,
+            seed=task.study.seed,
+            digest=digest,
+            seconds=float(getattr(learner, "step_seconds", plastic.network.dt)),
+        ),
+        plastic.rule.schedule,
+        how,
+        {name: plastic.network[name].size for name in how},
+        tuple(weights),
         rows,
         task.train.y[rows],
-        record,
-        task.study.seed,
-        task.epochs,
-        checked_snapshots(task, request.snapshots),
+        inputs,
+        record_of(record, how, strengths, always=layers),
+        weights,
+        learns=True,
+        epochs=EPOCH,
+        n_epochs=task.epochs,
+        targets=one_hot(task.train.y[rows], network.output.size),
+        snapshots=snapshots,
     )
-    if task.on_rates:
-        plan = plan_rate_trace(recorded, task, samples)
-        request.announce(plan)
-        return record_rate_learning(path, plan, task, samples, overwrite=overwrite)
-    learner = task.learner
-    plan = plan_synapse_trace(recorded, task.network, task.plastic, samples, learner)
-    request.announce(plan)
-    return record_synapses(path, plan, task.plastic, samples, learner, overwrite=overwrite)
 
 
-def checked_snapshots(task: Task, wanted: Sequence[int]) -> tuple[int, ...]:
+def checked_snapshots(task: OnChipTask, wanted: Sequence[int]) -> tuple[int, ...]:
     """The sample numbers in ascending order; ValueError for those beyond the run."""
     found, total = sorted({int(number) for number in wanted}), task.total_samples
     for number in found:

@@ -127,10 +127,7 @@ def run_batch(biology: Biology, rule: FloatRule, part: slice) -> TraceRecorder:
 
 
 def read(rule: FloatRule, part: slice, recorder: TraceRecorder) -> None:
-    """Add what a batch counted and recorded to the log; its commit has changed the weights.
-
-    The tags of a batch add up from sample to sample, though its samples run side by side.
-    """
+    """Add what a batch counted and recorded to the log; its commit has changed the weights."""
     log, network = rule.log, rule.plastic.network
     log.drives[part] = recorder.result.drive[network.output][:, 0]
     for name, messages in recorder.result.messages.items():
@@ -142,13 +139,8 @@ def read(rule: FloatRule, part: slice, recorder: TraceRecorder) -> None:
             course[part.start + k] = (
                 recording.spikes[name] if spikes else recording.signals[name, variable]
             )
-    if log.record.synapses:
-        history = log.history[part]
-        history[:, :-1] = recorder.history
-        history[1:, :-1, :, 2] += np.cumsum(recorder.history[:, -1, :, 2], axis=0)[:-1, None]
-        history[:, -1] = history[:, -2]
-        for k, (name, target, source) in enumerate(log.record.synapses):
-            history[-1, -1, k, 3] = rule.plastic_weights[name].weight[target, source]
+    chosen = [rule.plastic_weights[name].weight[i, j] for name, i, j in log.record.synapses]
+    log.record_batch(part, recorder.history, np.array(chosen))
 
 
 @dataclass(slots=True, kw_only=True)

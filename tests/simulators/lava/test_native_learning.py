@@ -13,7 +13,7 @@ from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, load_digits
 from neuro_eqprop.networks.initialize import initialize
-from neuro_eqprop.runs.learn_on_chip.task import Task, prepare
+from neuro_eqprop.runs.learn_on_chip.task import OnChipTask, prepare
 from neuro_eqprop.runs.on_chip_config import learning_settings
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.spiking.plasticity import PlasticityError
@@ -37,14 +37,14 @@ def data() -> Dataset:
     return load_digits()
 
 
-def task_of(code: str, data: Dataset, **more: Any) -> Task:  # noqa: ANN401
+def task_of(code: str, data: Dataset, **more: Any) -> OnChipTask:  # noqa: ANN401
     given = {**SETTINGS, "on": "lava", "code": code, "steps": STEPS[code], "dataset": "digits"}
     given |= more
     study, config = learning_settings(given)
     return prepare(study, config, data, study.network(data))
 
 
-def start(task: Task) -> Model:
+def start(task: OnChipTask) -> Model:
     params = initialize(task.network, np.random.default_rng(task.study.seed))
     for layer in task.network.moving:
         params[layer.name] = params[layer.name] + task.config.bias
