@@ -145,17 +145,21 @@ class CompiledLearning:
             mode, impulse, seed = kernels.INTEGER, float(rule.impulse), numbers.seed
         if isinstance(numbers, LoihiEngine):
             mode, tag_factor = kernels.ENGINE, 2.0 ** (7 + numbers.exponent)
-        betas = [
-            phase.beta if numbers is None else to_12_bits(phase.beta) / ONE
-            for phase in rule.schedule
-        ]
+        episode = rule.episode
+        betas = [step.beta for step in episode]
+        if numbers is not None:
+            betas = [to_12_bits(beta) / ONE for beta in betas]
         return kernels.RuleTables(
             mode=mode,
             batch=rule.batch,
             fresh=int(rule.fresh),
-            lengths=np.array([(p.steps, p.window) for p in rule.schedule], dtype=np.int64),
+            phases=np.array([step.phase for step in episode], dtype=np.int64),
             betas=np.array(betas),
-            gates=np.array([*rule.gates, 0.0]),
+            gates=np.array([step.gate for step in episode]),
+            reads=np.array(
+                [step.phase == 0 and step.in_window for step in episode], dtype=np.int64
+            ),
+            free=rule.schedule[0].steps,
             keep=rule.keep,
             impulse=impulse,
             largest=rule.top,

@@ -83,11 +83,16 @@ class RuleTables(NamedTuple):
     batch: int
     fresh: int
     """Whether samples start from rest."""
-    lengths: Ints
-    """Steps and window of each phase (phases, 2)."""
+    phases: Ints
+    """Phase of each step of a sample; the last step, the commit, has one of its own."""
     betas: Array
+    """Of each step."""
     gates: Array
-    """Third factor of each phase, and zero for the commit."""
+    """Third factor of each step."""
+    reads: Ints
+    """Whether each step lies in the window of the free phase, where the output is read."""
+    free: int
+    """Steps of the free phase."""
     keep: float
     impulse: float
     largest: float
@@ -228,6 +233,12 @@ def clip_16_bits(x: float) -> float:
 
 
 @leaf
+def wrapped(x: float) -> float:
+    """x wrapped to 24 bits."""
+    return x - MODULUS * float(np.floor((x + (TOP - 1.0)) / MODULUS))
+
+
+@leaf
 def tanh(u: float) -> float:
     """tanh(u), bit-identical to `neuro_eqprop.networks.activations.tanh`."""
     size = abs(u)
@@ -271,12 +282,11 @@ def deliver(
 
 
 @leaf
-def fire(c: Array, beta: float, has_input: int, a: int, z: int, units: Units, sends: Marks) -> None:
-    """One step of spiking units in floating point; resets the input to zero."""
+def integrate(c: Array, beta: float, has_input: int, a: int, z: int, units: Units) -> None:
+    """Current, drive and voltage of spiking units in floating point; resets the input to zero."""
     one, by_beta, u, held = units.one[a:z], units.by_beta[a:z], units.current[a:z], units.held[a:z]
-    drive, outside, message = units.drive[a:z], units.outside[a:z], units.message[a:z]
-    threshold, floor, ceiling = c[THRESHOLD], c[FLOOR], c[CEILING]
-    keep, kept, subtract, size = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[SUBTRACT], uint64(z - a)
+    drive, outside, size = units.drive[a:z], units.outside[a:z], uint64(z - a)
+    keep, kept = c[KEEP_CURRENT], c[KEEP_VOLTAGE]
     if has_input:
         for i in range(size):
             u[i] = keep * u[i] + (one[i] + beta * by_beta[i])
@@ -286,43 +296,40 @@ def fire(c: Array, beta: float, has_input: int, a: int, z: int, units: Units, se
     else:
         copy(outside, drive)
     for i in range(size):
-        v = kept * held[i] + drive[i]
-        spike = v >= threshold
-        after = v - threshold if subtract != 0.0 else 0.0
-        held[i] = min(max(after if spike else v, floor), ceiling)
-        message[i] = 1.0 if spike else 0.0
-    for i in range(size):
-        sends[uint64(a) + i] = message[i] != 0.0
+        held[i] = kept * held[i] + drive[i]
 
 
 @leaf
-def fire_integer(
-    c: Array, beta: float, a: int, z: int, units: Units, sends: Marks, totals: Ints
-) -> None:
-    """One step of spiking units in 24-bit integers; resets the input to zero."""
+def integrate_integer(c: Array, beta: float, a: int, z: int, units: Units, totals: Ints) -> None:
+    """Current, drive and voltage of spiking units in 24-bit integers; resets the input to zero."""
     one, by_beta, u, held = units.one[a:z], units.by_beta[a:z], units.current[a:z], units.held[a:z]
-    drive, outside, message = units.drive[a:z], units.outside[a:z], units.message[a:z]
-    threshold, floor, ceiling, over = c[THRESHOLD], c[FLOOR], c[CEILING], 0
-    keep, kept, subtract, size = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[SUBTRACT], uint64(z - a)
-    for i in range(size):
+    drive, outside, over = units.drive[a:z], units.outside[a:z], 0
+    keep, kept = c[KEEP_CURRENT], c[KEEP_VOLTAGE]
+    for i in range(uint64(z - a)):
         current = np.trunc(keep * u[i]) + FRACTION * (one[i] + np.trunc(beta * by_beta[i]))
-        fits = current - MODULUS * np.floor((current + (TOP - 1.0)) / MODULUS)
-        over += fits != current
-        u[i] = fits
-        drive[i] = fits + FRACTION * outside[i]
+        u[i] = wrapped(current)
+        drive[i] = u[i] + FRACTION * outside[i]
+        voltage = np.trunc(kept * held[i]) + drive[i]
+        held[i] = min(max(voltage, 1.0 - TOP), TOP - 1.0)
+        over += int(u[i] != current) + int(held[i] != voltage)
     one[:] = 0.0
     by_beta[:] = 0.0
-    for i in range(size):
-        voltage = np.trunc(kept * held[i]) + drive[i]
-        v = min(max(voltage, 1.0 - TOP), TOP - 1.0)
-        over += v != voltage
+    totals[OVERFLOWS] += over
+
+
+@leaf
+def fire(c: Array, a: int, z: int, units: Units, sends: Marks) -> None:
+    """Spike and reset of spiking units, whose voltage has been integrated."""
+    held, message = units.held[a:z], units.message[a:z]
+    threshold, subtract, floor, ceiling = c[THRESHOLD], c[SUBTRACT], c[FLOOR], c[CEILING]
+    for i in range(uint64(z - a)):
+        v = held[i]
         spike = v >= threshold
         after = v - threshold if subtract != 0.0 else 0.0
         held[i] = min(max(after if spike else v, floor), ceiling)
         message[i] = 1.0 if spike else 0.0
-    for i in range(size):
+    for i in range(uint64(z - a)):
         sends[uint64(a) + i] = message[i] != 0.0
-    totals[OVERFLOWS] += over
 
 
 @leaf
@@ -337,8 +344,7 @@ def send_graded(
         one[i] = 0.0
         by_beta[i] = 0.0
         if integer:
-            g_one[i] = first - MODULUS * np.floor((first + (TOP - 1.0)) / MODULUS)
-            g_beta[i] = second - MODULUS * np.floor((second + (TOP - 1.0)) / MODULUS)
+            g_one[i], g_beta[i] = wrapped(first), wrapped(second)
             totals[OVERFLOWS] += int(g_one[i] != first) + int(g_beta[i] != second)
             d = (g_one[i] + np.trunc(beta * g_beta[i])) + outside[i]
         else:
@@ -668,10 +674,12 @@ def step_populations(
             continue
         if populations[p, GRADED]:
             send_graded(c, beta, integer, a, z, memory.units, sends, totals)
-        elif integer:
-            fire_integer(c, beta, a, z, memory.units, sends, totals)
         else:
-            fire(c, beta, populations[p, HAS_INPUT], a, z, memory.units, sends)
+            if integer:
+                integrate_integer(c, beta, a, z, memory.units, totals)
+            else:
+                integrate(c, beta, populations[p, HAS_INPUT], a, z, memory.units)
+            fire(c, a, z, memory.units, sends)
         count = 0
         for i in range(a, z):
             memory.senders[a + count] = i
@@ -781,8 +789,60 @@ def reset_graded_traces(populations: Ints, traces: Array) -> None:
             traces[populations[p, START] : populations[p, STOP]] = 0.0
 
 
+@leaf
+def collect_tags(
+    net: PlasticTables,
+    rule: RuleTables,
+    gate: float,
+    third: float,
+    last: bool,
+    pending: int,
+    memory: Memory,
+    counts: Ints,
+) -> int:
+    """Collect the traces of a step of a window; returns the steps not yet added to the tags.
+
+    `last` asks for tags that are complete after this step; `third` is the gate times y2.
+    """
+    if gate != 0.0 and rule.mode != ENGINE:
+        for i in range(memory.traces.size):
+            memory.gated[pending, i] = gate * memory.traces[i]
+        copy(memory.traces, memory.past[pending])
+        pending += 1
+    if pending == BLOCK or (pending > 0 and last):
+        add_pending_tags(net, pending, memory)
+        pending = 0
+    if gate != 0.0:
+        count_or_add_tags(net, rule, third, memory.chance, memory, counts)
+    return pending
+
+
+@leaf
+def finish_sample(
+    net: PlasticTables,
+    rule: RuleTables,
+    samples: SampleTables,
+    sample: int,
+    uncommitted: int,
+    memory: Memory,
+    results: Results,
+) -> int:
+    """Commit at the end of a batch or of the run; returns the samples not yet committed."""
+    is_last = samples.is_last and sample == samples.given.shape[0] - 1
+    if is_last:
+        copy(memory.tags, results.committed)
+    if uncommitted == rule.batch or is_last:
+        changed = results.counted[CHANGED, rule.phases[-1]]
+        etas, number = samples.etas[sample], samples.first + sample
+        commit(net, rule, etas, number, memory.chance, memory, changed, results.totals)
+        uncommitted = 0
+    if rule.fresh:
+        reset_graded_traces(net.populations, memory.traces)
+    return uncommitted
+
+
 @outer_leaf
-def learn_all(  # noqa: C901, PLR0912, PLR0915 - samples, phases and steps in one loop
+def learn_all(  # noqa: C901, PLR0912 - samples and steps in one loop
     net: PlasticTables,
     rule: RuleTables,
     samples: SampleTables,
@@ -794,81 +854,47 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - samples, phases and steps in on
 
     Changes `memory` and `results` in place.
     """
-    integer, phases, units, totals = (
-        rule.mode != FLOAT,
-        rule.betas.size,
-        memory.units,
-        results.totals,
-    )
+    integer, units, totals = rule.mode != FLOAT, memory.units, results.totals
     a_out, z_out = net.populations[net.output, START], net.populations[net.output, STOP]
-    length = 1
-    for k in range(phases):
-        length += rule.lengths[k, 0]
-    chance = memory.chance
+    length, chance, recorded = rule.phases.size, memory.chance, results.chosen.shape[0] > 0
     uncommitted = pending = 0
     for sample in range(samples.given.shape[0]):
         place, number = samples.begin + sample, samples.first + sample
         if rule.fresh or place == 0:
             rest(net, units)
         memory.sender_counts[:] = 0
-        t, is_last = 0, samples.is_last and sample == samples.given.shape[0] - 1
         uncommitted += 1
-        within_margin = False
-        for k in range(phases + 1):
-            commit_step = k == phases
-            if k == 1 and rule.margin > 0.0:
+        for t in range(length):
+            if halt[0] != 0:
+                return
+            k, commit_step, gate = rule.phases[t], t == length - 1, rule.gates[t]
+            counted = results.counted[:, k]
+            if t == rule.free and rule.margin > 0.0:
                 outputs = memory.traces[a_out:z_out]
-                within_margin = near(rule.margin, samples.targets[sample], outputs)
-                results.nudged[place] = not within_margin
-            if within_margin and not commit_step:
-                t += rule.lengths[k, 0]
+                results.nudged[place] = not near(rule.margin, samples.targets[sample], outputs)
+            if t >= rule.free and not commit_step and not results.nudged[place]:
                 continue
-            beta = 0.0 if commit_step else rule.betas[k]
-            steps = 1 if commit_step else rule.lengths[k, 0]
-            set_external_input(
-                beta, samples.given[sample], samples.pull[sample], integer, units.outside
-            )
-            for tick in range(steps):
-                if halt[0] != 0:
-                    return
-                in_window = not commit_step and tick >= steps - rule.lengths[k, 1]
-                row = row_of(rule.start, 0, number * length + t)
-                if rule.mode == ENGINE:
-                    copy(samples.draws[:, sample * length + t], chance)
-                if commit_step:
-                    memory.sends[:] = 0
-                else:
-                    deliver_all(net, beta, memory)
-                    step_populations(net, beta, integer, t, memory, results.sent[k], totals)
-                    if k == 0 and in_window:
-                        for i in range(a_out, z_out):
-                            results.drives[place, i - a_out] += units.drive[i]
-                traced = results.counted[TRACED, k]
-                update_traces(net, rule, commit_step, t, row, chance[PRE], memory, traced)
-                gate = rule.gates[k] if in_window else 0.0
-                if gate != 0.0 and rule.mode != ENGINE:
-                    for i in range(memory.traces.size):
-                        memory.gated[pending, i] = gate * memory.traces[i]
-                    copy(memory.traces, memory.past[pending])
-                    pending += 1
-                # A recorded synapse shows its tag in every step, so that none may be pending.
-                recorded = results.chosen.shape[0] > 0
-                if pending == BLOCK or (pending > 0 and (commit_step or recorded)):
-                    add_pending_tags(net, pending, memory)
-                    pending = 0
-                if gate != 0.0:
-                    factor, tagged = (
-                        gate * samples.third_factors[sample],
-                        results.counted[TAGGED, k],
-                    )
-                    count_or_add_tags(net, rule, factor, chance, memory, tagged)
-                if commit_step and (uncommitted == rule.batch or is_last):
-                    if is_last:
-                        copy(memory.tags, results.committed)
-                    changed = results.counted[CHANGED, k]
-                    commit(net, rule, samples.etas[sample], number, chance, memory, changed, totals)
-                    uncommitted = 0
-                if commit_step and rule.fresh:
-                    reset_graded_traces(net.populations, memory.traces)
-                record(results, place, t, commit_step, memory)
-                t += 1
+            if rule.mode == ENGINE:
+                copy(samples.draws[:, sample * length + t], chance)
+            if commit_step:
+                memory.sends[:] = 0
+            else:
+                if t == 0 or rule.phases[t - 1] != k:
+                    given, pull = samples.given[sample], samples.pull[sample]
+                    set_external_input(rule.betas[t], given, pull, integer, units.outside)
+                deliver_all(net, rule.betas[t], memory)
+                sent = results.sent[k]
+                step_populations(net, rule.betas[t], integer, t, memory, sent, totals)
+                if rule.reads[t]:
+                    for i in range(a_out, z_out):
+                        results.drives[place, i - a_out] += units.drive[i]
+            row = row_of(rule.start, 0, number * length + t)
+            update_traces(net, rule, commit_step, t, row, chance[PRE], memory, counted[TRACED])
+            # A recorded synapse shows its tag in every step, so that none may be pending.
+            third, last = gate * samples.third_factors[sample], commit_step or recorded
+            pending = collect_tags(net, rule, gate, third, last, pending, memory, counted[TAGGED])
+            if commit_step:
+                uncommitted = finish_sample(
+                    net, rule, samples, sample, uncommitted, memory, results
+                )
+            record(results, place, t, commit_step, memory)
