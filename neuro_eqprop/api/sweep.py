@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.files.write import write_text
-from neuro_eqprop.html_report.sweep_page import page
+from neuro_eqprop.html_report import sweep_page
 from neuro_eqprop.runs.executors import Executor, make_executor
 from neuro_eqprop.runs.executors.dask import Tls
 from neuro_eqprop.runs.sweeps.result import SweepResult
@@ -88,5 +88,5 @@ def sweep(  # noqa: PLR0913
     result = run_sweep(
         read_sweep(spec), folder, runner, deadline=deadline, force=force, progress=progress
     )
-    write_text(result.page, page(result))
+    write_text(result.page, sweep_page.render(result))
     return result

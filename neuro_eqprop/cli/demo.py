@@ -75,7 +75,7 @@ def run(args: Namespace) -> Json:
         "missing": missing,
         "compare": ne.compare(rates, spikes).to_json(),
         "energy": energy.to_json(),
-        "report": str(ne.report(opened)),
+        "report": str(ne.report(opened, rates, spikes, energy)),
     }
 
 

@@ -7,7 +7,7 @@ from html import escape
 
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.html import command, reproduce
-from neuro_eqprop.html_report.values import Row
+from neuro_eqprop.runs.rows import EvaluationRow
 
 
 def learn_command(run: RunContents) -> str:
@@ -16,18 +16,11 @@ def learn_command(run: RunContents) -> str:
     return command("neuro-eqprop", how, run.path / "study.toml", "--out", "NEW")
 
 
-def evaluate_command(run: RunContents, row: Row) -> str:
+def evaluate_command(run: RunContents, row: EvaluationRow) -> str:
     """The command that makes an evaluation."""
-    arguments: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
-    for name in ("samples", "steps", "code", "bits"):
-        if row.get(name) is not None:
-            arguments += [f"--{name}", row[name]]
-    return command(*arguments)
-
-
-def evaluate_commands(run: RunContents) -> list[str]:
-    """The commands that make all evaluations of a run."""
-    return list(dict.fromkeys(evaluate_command(run, row) for row in run.evaluations))
+    given = {f"--{name}": row.get(name) for name in ("samples", "steps", "code", "bits")}
+    options = [part for pair in given.items() if pair[1] is not None for part in pair]
+    return command("neuro-eqprop", "evaluate", run.path, "--on", row.get("on"), *options)
 
 
 def energy_command(run: RunContents) -> str:

@@ -1,37 +1,40 @@
-"""Contents of a run folder for its report; damaged files are left out, with a note."""
+"""What a report shows of a run: from its folder, or from objects that were just made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from neuro_eqprop.chips.energy.file import EnergyFileError
-from neuro_eqprop.chips.energy.file import read_energy as read_energy_file
+from neuro_eqprop.chips.energy.file import read_energy
 from neuro_eqprop.chips.energy.result import EnergyReport
-from neuro_eqprop.files.read import json_lines
-from neuro_eqprop.files.toml import FileFormatError, read_toml
+from neuro_eqprop.files.codec import read_rows
+from neuro_eqprop.files.read import read_toml
 from neuro_eqprop.html_report.training_snapshots import snapshots
-from neuro_eqprop.html_report.values import Row
 from neuro_eqprop.runs import checkpoint
+from neuro_eqprop.runs.rows import EvaluationRow, MetricsRow
 from neuro_eqprop.traces.compare import Comparison, compare
+from neuro_eqprop.traces.lazy import read as read_trace
 from neuro_eqprop.traces.trace import Trace
 from neuro_eqprop.training.trained import TRAINED, TrainedNetwork
 
 SIMULATOR_ORDER = ("lava", "brian2", "snntorch", "reference")
 """Order of preference of simulators in the headline and in lists."""
+FILES = ("study.toml", "metrics.jsonl", "evaluations.jsonl", "energy.json", "model.safetensors")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class RunContents:
-    """Everything in a run folder that its report shows."""
+    """Everything of a run that its report shows."""
 
     path: Path
+    """Its folder, which stands in commands."""
     study: Mapping[str, Any]
     """Settings, with tables flattened to `table.key`."""
-    metrics: tuple[Row, ...]
-    evaluations: tuple[Row, ...]
+    metrics: Sequence[MetricsRow]
+    evaluations: Sequence[EvaluationRow]
     energy: EnergyReport
     rates: tuple[str, Trace] | None
     """Trace of rates, with its file name."""
@@ -48,7 +51,7 @@ class RunContents:
     others: tuple[RunContents, ...] = ()
     """Runs shown beside this one."""
     model: TrainedNetwork | None = None
-    """The network with its parameters, if the folder holds one that can be read."""
+    """The network with its parameters, if it is known."""
 
     @property
     def runs(self) -> tuple[RunContents, ...]:
@@ -175,74 +178,105 @@ def simulator_order(item: tuple[str, Trace]) -> tuple[int, bool, str]:
 
 
 def read_contents(
-    path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()
+    path: Path,
+    traces: Mapping[str, Trace] | None = None,
+    *,
+    energy: EnergyReport | None = None,
+    model: TrainedNetwork | None = None,
 ) -> RunContents:
-    """Read a run folder, given its traces by file name; notes say what is damaged or unusable."""
-    found = list(notes)
-    held = {name: trace for name, trace in traces.items() if len(trace.index)}
-    found += [f"{name} holds no complete sample yet." for name in traces if name not in held]
-    found += [f"{name} is not complete." for name, trace in held.items() if not trace.complete]
-    trainings = sorted(((n, t) for n, t in held.items() if t.epochs), key=lambda item: item[0])
-    simulated = {name: trace for name, trace in held.items() if not trace.epochs}
-    rates = {name: trace for name, trace in simulated.items() if all_rates(trace)}
-    others = [(name, trace) for name, trace in simulated.items() if name not in rates]
-    spikes = dict(sorted(others, key=simulator_order))
-    first = next(iter(sorted(rates.items(), key=lambda item: item[0])), None)
-    agreements: dict[str, Comparison] = {}
-    for name, trace in spikes.items():
-        agreement = compare_with_rates(first, name, trace=trace, notes=found)
-        if agreement is not None:
-            agreements[name] = agreement
-    training, names = (None, ()) if not trainings else snapshots(trainings[0][1])
-    return RunContents(
+    """What a run folder holds; what is given by objects is not read again.
+
+    `traces` are by file name. What is damaged or unusable is left out, with a note.
+    """
+    notes: list[str] = []
+
+    def part(name: str, read: Callable[[Path], T], empty: T) -> T:
+        try:
+            return read(path / name) if (path / name).is_file() else empty
+        except (ValueError, OSError) as error:
+            notes.append(f"{name} was left out: {error}.")
+            return empty
+
+    def rows(name: str, kind: type[T]) -> list[T]:
+        nothing: tuple[list[T], list[str]] = ([], [])
+        found, remarks = part(name, lambda file: read_rows(file, kind), nothing)
+        notes.extend(f"{remark}." for remark in remarks)
+        return found
+
+    given = dict(traces or {})
+    if traces is None:
+        for name in sorted(file.name for file in path.glob("*.h5")):
+            trace = part(name, read_trace, None)
+            given |= {} if trace is None else {name: trace}
+    made = contents_of(
         path,
-        read_study(path / "study.toml", found),
-        read_lines(path / "metrics.jsonl", found),
-        read_lines(path / "evaluations.jsonl", found),
-        read_energy(path / "energy.json", found),
-        first,
-        spikes,
-        agreements,
-        tuple(found),
-        (trainings[0][0], training) if training is not None else None,
+        given,
+        study=part("study.toml", read_toml, {}),
+        metrics=rows("metrics.jsonl", MetricsRow),
+        evaluations=rows("evaluations.jsonl", EvaluationRow),
+        energy=energy or part("energy.json", read_energy, EnergyReport(())),
+        model=model or part("model.safetensors", checkpoint.load, None),
+    )
+    return replace(made, notes=(*notes, *made.notes))
+
+
+def contents_of(
+    path: Path,
+    traces: Mapping[str, Trace],
+    *,
+    study: Mapping[str, Any],
+    metrics: Sequence[MetricsRow],
+    evaluations: Sequence[EvaluationRow],
+    energy: EnergyReport,
+    model: TrainedNetwork | None,
+) -> RunContents:
+    """The contents of a run from its parts; `study` holds its tables."""
+    held = {name: trace for name, trace in sorted(traces.items()) if len(trace.index)}
+    notes = [f"{name} holds no complete sample yet." for name in traces if name not in held]
+    notes += [f"{name} is not complete." for name, trace in held.items() if not trace.complete]
+    simulated = {name: trace for name, trace in held.items() if not trace.epochs}
+    first = next(((n, t) for n, t in simulated.items() if all_rates(t)), None)
+    others = [(name, trace) for name, trace in simulated.items() if not all_rates(trace)]
+    spikes = dict(sorted(others, key=simulator_order))
+    agreements = {name: compared(first, name, trace, notes) for name, trace in spikes.items()}
+    learned = next((item for item in held.items() if item[1].epochs), None)
+    training, names = snapshots(learned[1]) if learned else (None, ())
+    return RunContents(
+        *(path, flatten(study, ""), metrics, evaluations, energy),
+        *(first, spikes, {k: v for k, v in agreements.items() if v is not None}, tuple(notes)),
+        (learned[0], training) if learned and training else None,
         names,
-        model=read_model(path / "model.safetensors", found),
+        model=model,
     )
 
 
-def compare_with_rates(
-    rates: tuple[str, Trace] | None, name: str, *, trace: Trace, notes: list[str]
+def compared(
+    rates: tuple[str, Trace] | None, name: str, trace: Trace, notes: list[str]
 ) -> Comparison | None:
-    """Comparison of a simulator's trace with the rates; None where it is not possible."""
-    if rates is None:
-        return None
+    """Comparison of a simulator's trace with the rates; None, with a note, if it is impossible."""
     try:
-        return compare(rates[1], trace)
+        return compare(rates[1], trace) if rates else None
     except ValueError as error:
-        notes.append(f"{rates[0]} and {name} were not compared: {error}.")
+        notes.append(f"{rates[0] if rates else ''} and {name} were not compared: {error}.")
         return None
 
 
-def read_model(path: Path, notes: list[str]) -> TrainedNetwork | None:
-    """The model of a run; None where there is none or it cannot be read."""
-    if not path.is_file():
-        return None
-    try:
-        return checkpoint.load(path)
-    except (ValueError, OSError) as error:
-        notes.append(f"{path.name} was left out: {error}.")
-        return None
-
-
-def read_study(path: Path, notes: list[str]) -> dict[str, Any]:
-    """Settings of a run, flat."""
-    if not path.is_file():
-        return {}
-    try:
-        return flatten(read_toml(path).content, "")
-    except FileFormatError as error:
-        notes.append(f"{path.name} could not be read: {error.__cause__ or error}.")
-        return {}
+def from_model(
+    model: TrainedNetwork,
+    traces: Mapping[str, Trace],
+    evaluations: Sequence[EvaluationRow],
+    energy: EnergyReport,
+) -> RunContents:
+    """The contents of a run that has no folder; commands name it RUN."""
+    study = {} if model.study is None else asdict(model.study)
+    return contents_of(
+        *(Path("RUN"), traces),
+        study=study,
+        metrics=[cast("MetricsRow", row) for row in model.history],
+        evaluations=evaluations,
+        energy=energy,
+        model=model,
+    )
 
 
 def flatten(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -253,32 +287,3 @@ def flatten(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         name = prefix.rstrip(".") if key == "name" and prefix else f"{prefix}{key}"
         flat |= flatten(value, f"{prefix}{key}.") if inner else {name: value}
     return flat
-
-
-def read_lines(path: Path, notes: list[str]) -> tuple[Row, ...]:
-    """JSON objects of a file, one per line; an incomplete line is left out, with a note."""
-    if not path.is_file():
-        return ()
-    rows: list[Row] = []
-    try:
-        for line in json_lines(path):
-            if line.row is not None:
-                rows.append(line.row)
-            else:
-                notes.append(
-                    f"Line {line.number} of {path.name} is no JSON object and was left out."
-                )
-    except FileFormatError as error:
-        notes.append(f"{path.name} was left out: {error}.")
-    return tuple(rows)
-
-
-def read_energy(path: Path, notes: list[str]) -> EnergyReport:
-    """Energy estimates of a run; an empty report where there are none."""
-    if not path.is_file():
-        return EnergyReport(())
-    try:
-        return read_energy_file(path)
-    except EnergyFileError as error:
-        notes.append(f"{path.name} was left out: {error}.")
-        return EnergyReport(())

@@ -50,36 +50,12 @@ def repeated(level: int, times: int) -> str:
     return text + one * left
 
 
-def decode(packed: dict[str, Any]) -> Array:
-    """Array from `encode`, as the script of the page reads it; rows must have one length."""
-    step = (packed["high"] - packed["low"]) / (LEVELS - 1)
-    return np.asarray(packed["low"] + step * np.array(levels_of(packed["rows"])))
-
-
-def levels_of(rows: Any) -> Any:  # noqa: ANN401
-    """Nested lists of levels from nested lists of texts."""
-    if not isinstance(rows, str):
-        return [levels_of(each) for each in rows]
-    found: list[int] = []
-    for a, b in zip(rows[::2], rows[1::2], strict=True):
-        if a == "~":
-            found += [found[-1]] * (LETTERS.index(b) + 1)
-        else:
-            found.append(LETTERS.index(a) * len(LETTERS) + LETTERS.index(b))
-    return found
-
-
 def encode_steps(steps: Ints) -> str:
     """Text of increasing steps, the first at least one."""
     differences = np.diff(steps, prepend=0).tolist()
     return "".join("~" * (gap // len(LETTERS)) + LETTERS[gap % len(LETTERS)] for gap in differences)
 
 
-def decode_steps(text: str) -> list[int]:
-    """Steps from `encode_steps`."""
-    found, at = [], 0
-    for letter in text:
-        at += len(LETTERS) if letter == "~" else LETTERS.index(letter)
-        if letter != "~":
-            found.append(at)
-    return found
+def evenly_spaced(count: int, most: int) -> Ints:
+    """At most `most` indices, from the first to the last of `count`."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.int64))

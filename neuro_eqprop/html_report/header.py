@@ -7,7 +7,7 @@ from html import escape
 from neuro_eqprop.html_report.commands import energy_command, evaluate_command, learn_command
 from neuro_eqprop.html_report.contents import SIMULATOR_ORDER, RunContents
 from neuro_eqprop.html_report.html import correlation, count, percent, quantity, reproduce
-from neuro_eqprop.html_report.values import Row
+from neuro_eqprop.runs.rows import EvaluationRow
 
 LABELS = {"lava": "Lava", "brian2": "Brian2", "snntorch": "snnTorch"}
 """Simulators as their developers write them."""
@@ -80,14 +80,14 @@ def translated(run: RunContents) -> list[str]:
     ]
 
 
-def configuration(row: Row) -> str:
+def configuration(row: EvaluationRow) -> str:
     """Code, steps and samples of an evaluation."""
     bits = f", {count(row.get('bits'))} bits" if row.get("bits") else ""
     numbers = f"{count(row.get('steps'))} steps, {count(row.get('samples'))} samples"
     return f"{row.get('code')} code{bits}, {numbers}"
 
 
-def preferred_evaluation(run: RunContents) -> Row | None:
+def preferred_evaluation(run: RunContents) -> EvaluationRow | None:
     """The last evaluation on the first simulator of `SIMULATOR_ORDER` that has one."""
     found = [row for row in run.evaluations if row.get("on") in SIMULATOR_ORDER]
     found.sort(key=lambda row: -SIMULATOR_ORDER.index(str(row["on"])))

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TypeAlias
 
 from neuro_eqprop.common.units import with_prefix
-from neuro_eqprop.html_report.values import number
 
 DASH = "\u2013"
 
 
 class Html(str):
-    """Text that is HTML already and is not escaped by `to_html`."""
+    """Text of a table cell that is HTML already and is not escaped."""
 
     __slots__ = ()
 
 
-Cell: TypeAlias = tuple[object, str]
-"""Sort value of a table cell, and its text."""
+Cell: TypeAlias = "str | tuple[object, str] | None"
+"""Text of a table cell, or the value that it is sorted by and its text."""
 
 
-def to_html(text: str) -> str:
-    """Text escaped for HTML, unless it is `Html`."""
-    return text if isinstance(text, Html) else escape(text)
+def number(value: object) -> float | None:
+    """A finite number, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
 
 
 def percent(value: object, digits: int = 1) -> str:
@@ -93,11 +95,15 @@ def chart(name: str, label: str, *, tall: bool = False) -> str:
 
 
 def table(name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """A sortable table."""
+    """A sortable table, of which columns without any value are left out."""
+    lines = [
+        [given if isinstance(given, tuple) else text_cell(given) for given in row] for row in rows
+    ]
+    kept = [k for k in range(len(header)) if any(line[k][1] not in ("", DASH) for line in lines)]
     heads = "".join(
-        f'<th scope="col"><button type="button">{escape(title)}</button></th>' for title in header
+        f'<th scope="col"><button type="button">{escape(header[k])}</button></th>' for k in kept
     )
-    body = "".join(f"<tr>{''.join(cell(*each) for each in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(cell(*line[k]) for k in kept)}</tr>" for line in lines)
     return (
         f'<div class="wide"><table class="sorts" id="{name}-table"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
@@ -106,23 +112,23 @@ def table(name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> s
 
 def cell(value: object, text: str) -> str:
     """One table cell; numbers are right-aligned."""
-    known, shown = number(value), to_html(text)
+    known, shown = number(value), text if isinstance(text, Html) else escape(text)
     if known is None and isinstance(value, str):
         return f'<td data-value="{escape(value)}">{shown}</td>'
     return f'<td class="number" data-value="{"" if known is None else repr(known)}">{shown}</td>'
 
 
-def text_cell(value: object) -> Cell:
+def text_cell(value: object) -> tuple[object, str]:
     """A cell of text; a dash for None."""
     shown = DASH if value is None else str(value)
     return shown, shown
 
 
-def setting_cell(value: object) -> Cell:
+def setting_cell(value: object) -> tuple[object, str]:
     """A cell of a setting; a list as on the command line."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return text_cell(",".join(str(each) for each in value))
-    return (value, f"{value:g}") if number(value) is not None else text_cell(value)
+    return (value, f"{value:.6g}") if number(value) is not None else text_cell(value)
 
 
 def listing(title: str, items: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from neuro_eqprop.html_report.encoding import evenly_spaced
 from neuro_eqprop.simulators.recordings import select_samples
 from neuro_eqprop.traces.trace import Trace
 
@@ -20,18 +21,10 @@ def snapshots(trace: Trace) -> tuple[Trace, tuple[str, ...]]:
     each = max(1, len(trace.index) // max(1, len(epochs)))
     repeated = np.resize(trace.index[:each], len(trace.index))
     if len(epochs) == 1 < each or not np.array_equal(trace.index, repeated):
-        rows = evenly_spaced(len(trace.index))
+        rows = evenly_spaced(len(trace.index), MAX_SNAPSHOTS).tolist()
         return select_samples(trace, rows), tuple(f"presentation {row + 1}" for row in rows)
-    chosen = evenly_spaced(min(len(epochs), len(trace.index) // each))
+    chosen = evenly_spaced(min(len(epochs), len(trace.index) // each), MAX_SNAPSHOTS)
     return (
         select_samples(trace, [each * k for k in chosen]),
         tuple(f"epoch {epochs[k]:.0f}, sample {trace.index[each * k]}" for k in chosen),
     )
-
-
-def evenly_spaced(count: int) -> list[int]:
-    """At most `MAX_SNAPSHOTS` indices from the first to the last."""
-    indices: list[int] = np.unique(
-        np.linspace(0, count - 1, min(MAX_SNAPSHOTS, count)).astype(int)
-    ).tolist()
-    return indices

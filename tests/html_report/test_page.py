@@ -24,6 +24,7 @@ import neuro_eqprop
 from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.dense_reference import DenseComparison, DenseReference, Outcome
 from neuro_eqprop.chips.energy.estimate import Estimate
+from neuro_eqprop.chips.energy.file import read_energy
 from neuro_eqprop.chips.energy.monte_carlo import Energy
 from neuro_eqprop.chips.energy.pareto import Point
 from neuro_eqprop.chips.energy.result import (
@@ -34,15 +35,16 @@ from neuro_eqprop.chips.energy.result import (
 )
 from neuro_eqprop.chips.energy.terms import MissingTerm
 from neuro_eqprop.cli import main
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report import write as write_module
-from neuro_eqprop.html_report.contents import read_contents
-from neuro_eqprop.html_report.encoding import decode, decode_steps, encode, encode_steps
-from neuro_eqprop.html_report.page import chart_data, chart_library, page, render
-from neuro_eqprop.html_report.section import Limits
+from neuro_eqprop.html_report.contents import RunContents, read_contents
+from neuro_eqprop.html_report.encoding import LETTERS, LEVELS, encode, encode_steps
+from neuro_eqprop.html_report.page import chart_data as chart_data_of
+from neuro_eqprop.html_report.page import chart_library, render
+from neuro_eqprop.html_report.section import PageLimits
 from neuro_eqprop.html_report.sections import SECTIONS
 from neuro_eqprop.html_report.sections.settling import smooth
-from neuro_eqprop.html_report.sections.synapses import data as synapse_data
 from neuro_eqprop.simulators.recordings import select_samples
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces.compare import hebbian_update
@@ -71,6 +73,43 @@ class Elements(HTMLParser):
                 self.ids.append(value)
             if name in {"src", "href"} and value:
                 self.links.append(value)
+
+
+def page(run: Path, traces: dict[str, Trace]) -> str:
+    return render(read_contents(run, traces))
+
+
+def chart_data(run: RunContents, limits: PageLimits) -> dict[str, Any]:
+    return chart_data_of([section.show(run) for section in SECTIONS], limits)
+
+
+def decode(packed: dict[str, Any]) -> Array:
+    """Array from `encode`, as the script of the page reads it; rows must have one length."""
+    step = (packed["high"] - packed["low"]) / (LEVELS - 1)
+    return np.asarray(packed["low"] + step * np.array(levels_of(packed["rows"])))
+
+
+def levels_of(rows: Any) -> Any:  # noqa: ANN401
+    """Nested lists of levels from nested lists of texts."""
+    if not isinstance(rows, str):
+        return [levels_of(each) for each in rows]
+    found: list[int] = []
+    for a, b in zip(rows[::2], rows[1::2], strict=True):
+        if a == "~":
+            found += [found[-1]] * (LETTERS.index(b) + 1)
+        else:
+            found.append(LETTERS.index(a) * len(LETTERS) + LETTERS.index(b))
+    return found
+
+
+def decode_steps(text: str) -> list[int]:
+    """Steps from `encode_steps`."""
+    found, at = [], 0
+    for letter in text:
+        at += len(LETTERS) if letter == "~" else LETTERS.index(letter)
+        if letter != "~":
+            found.append(at)
+    return found
 
 
 def report(run: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -161,7 +200,7 @@ def test_numbers_of_the_charts_are_those_of_the_traces(
     assert x[3] == pytest.approx(recorded["rate"].rate("output", "free").ravel()[3], abs=5e-4)
     assert y[3] == pytest.approx(recorded["spikes"].rate("output", "free").ravel()[3], abs=5e-4)
     metrics = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
-    assert data["learning"][0]["accuracy"]["test"][-1] == metrics["test_accuracy"]
+    assert data["learning"][0]["rows"][-1]["test_accuracy"] == metrics["test_accuracy"]
     assert data["samples"][0][0]["index"] == 0
     inputs = decode(data["samples"][0][0]["inputs"])
     np.testing.assert_allclose(inputs, recorded["rate"].inputs[0], atol=2e-4)
@@ -196,7 +235,7 @@ def test_a_large_matrix_shows_the_units_that_change_most(
     episode: dict[str, Trace], tmp_path: Path
 ) -> None:
     run = read_contents(tmp_path, {"rate.h5": episode["rate"]})
-    first, second = synapse_data(run, Limits(samples=4, rows=5))["synapses"]["matrices"]
+    first, second = chart_data(run, PageLimits(samples=4, rows=5))["synapses"]["matrices"]
     assert (len(first["rows"]), len(first["columns"]), first["of"]) == (5, 5, [10, 24])
     loud = np.abs(hebbian_update(episode["rate"], "input->hidden")).sum(axis=1)
     assert second["rows"] == sorted(np.argsort(-loud)[:5].tolist())
@@ -210,7 +249,7 @@ def test_recorded_histories_of_a_run_that_learned_are_shown(
     own = SynapseLog(((3, 5),), *np.random.default_rng(0).normal(size=(5, 6 * 192, 1)))
     learned = replace(spikes, weights=weights, hebbian={"hidden->output": own})
     run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": learned})
-    held = synapse_data(run, Limits(samples=2))["synapses"]["histories"]
+    held = chart_data(run, PageLimits(samples=2))["synapses"]["histories"]
     assert list(held) == ["traces.h5"]
     log = held["traces.h5"]["hidden->output"]
     assert log["synapses"] == [[3, 5]]
@@ -329,7 +368,7 @@ def test_nothing_from_a_file_becomes_markup(
         made[f"{name}{EVIL}.h5"] = replace(
             trace, origin=marked, kinds=kinds, spikes=spikes, signals=signals, connections=()
         )
-    html = page(run, made, notes=[EVIL])
+    html = page(run, made)
     seen = Elements(html)
     assert "img" not in seen.tags
     assert seen.tags.count("script") == 3
@@ -358,10 +397,10 @@ def test_damaged_files_are_left_out_and_reported(
     (run / "study.toml").write_text("= no toml")
     body = body_of(report(run, capsys))
     assert "other.h5 is no HDF5 file" in body
-    assert "Line 3 of metrics.jsonl is no JSON object" in body
+    assert "metrics.jsonl: line 3: " in body
     assert "energy.json was left out: " in body
     assert "the file holds no JSON object" in body
-    assert "study.toml could not be read" in body
+    assert "study.toml was left out: " in body
 
 
 def test_traces_that_do_not_match_are_reported(episode: dict[str, Trace], tmp_path: Path) -> None:
@@ -486,15 +525,15 @@ def test_joules_of_several_runs_stand_side_by_side(
 
 def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path: Path) -> None:
     run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": episode["spikes"]})
-    assert Limits().smaller() == Limits(samples=12)
-    small = chart_data(run, Limits(samples=3, lines=4, rows=8).smaller())
+    assert PageLimits().smaller() == PageLimits(samples=12)
+    small = chart_data(run, PageLimits(samples=3, lines=4, rows=8).smaller())
     assert len(small["samples"][0]) == 1
     assert len(small["settling"][0]["layers"]["hidden"]["lines"]) == 2
     assert len(small["rasters"]["traces.h5"]["layers"]["hidden"]["units"]) == 4
-    limits = Limits()
+    limits = PageLimits()
     for _ in range(20):
         limits = limits.smaller()
-    assert limits == Limits(1, 1, 1) == limits.smaller()
+    assert limits == PageLimits(1, 1, 1) == limits.smaller()
 
 
 def test_the_settling_opens_on_the_correct_sample_that_the_nudge_moves_most(
@@ -507,7 +546,7 @@ def test_the_settling_opens_on_the_correct_sample_that_the_nudge_moves_most(
     answer = trace.rate("output").argmax(axis=1)
     label = np.where(moved == moved.max(), (answer + 1) % 3, answer)  # that one is wrong
     run = read_contents(tmp_path, {"rate.h5": replace(trace, label=label)})
-    assert chart_data(run, Limits())["start"] == np.argsort(moved)[-2]
+    assert chart_data(run, PageLimits())["start"] == np.argsort(moved)[-2]
 
 
 def test_the_tile_of_joules_names_the_chip_that_fits_and_needs_least(
@@ -606,7 +645,7 @@ def test_a_training_alone_shows_its_course(episode: dict[str, Trace], tmp_path: 
     trace = learning_of(episode["rate"], 3)
     run = read_contents(tmp_path, {"traces.h5": trace})
     assert run.snapshots == ("epoch 1, sample 100", "epoch 2, sample 100", "epoch 3, sample 100")
-    data = chart_data(run, Limits())
+    data = chart_data(run, PageLimits())
     assert [each["name"] for each in data["samples"][0]] == list(run.snapshots)
     (shown,) = data["settling"]
     course = decode(shown["layers"]["output"]["course"])
@@ -630,7 +669,7 @@ def test_a_training_is_shown_beside_simulations(episode: dict[str, Trace], tmp_p
         (0, "rate.h5", "rate"),
         (1, "traces.h5", "rate, training"),
     ]
-    data, before = chart_data(both, Limits()), chart_data(alone, Limits())
+    data, before = chart_data(both, PageLimits()), chart_data(alone, PageLimits())
     assert [each["name"] for each in data["samples"][1]] == list(alone.snapshots)
     assert data["settling"][1]["layers"] == before["settling"][0]["layers"]
     named = {each["key"]: each for each in data["synapses"]["matrices"]}
@@ -700,3 +739,26 @@ def test_a_network_converted_from_torch_is_described_as_such(tmp_path: Path) -> 
     assert "learned digits by equilibrium propagation" not in made
     # The folder holds a model, so that training into it would be refused.
     assert f"neuro-eqprop train --out {tmp_path / 'mine-trained'}<" in made
+
+
+def test_objects_give_the_page_of_their_folder(make_run: Fill, tmp_path: Path) -> None:
+    run = neuro_eqprop.open_run(make_run(tmp_path / "run"))
+    read_back = neuro_eqprop.report(run.path).read_text()
+    traces = [neuro_eqprop.open_trace(run.path / name) for name in ("rate.h5", "traces.h5")]
+    energy = read_energy(run.path / "energy.json")
+    for name in ("energy.json", "model.safetensors", "rate.h5", "traces.h5"):
+        (run.path / name).rename(tmp_path / name)
+    page = neuro_eqprop.report(run, *traces, energy, out=tmp_path / "page.html").read_text()
+    assert page == read_back
+
+
+def test_a_model_needs_no_folder(make_run: Fill, tmp_path: Path) -> None:
+    run = neuro_eqprop.open_run(make_run(tmp_path / "run"))
+    x, y = run.data.test.x[:3], run.data.test.y[:3]
+    made = run.model.record(x, y, phases=True), run.model.evaluate((x, y), on="reference")
+    out = tmp_path / "page.html"
+    html = neuro_eqprop.report(run.model, *made, out=out).read_text()
+    assert {"accuracy", "rates", "matrix", "simulators-table"} <= set(Elements(html).ids)
+    assert "digits · layered" in html
+    with pytest.raises(ValueError, match="give `out`"):
+        neuro_eqprop.report(run.model)

@@ -7,43 +7,38 @@ from html import escape
 
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.html import DASH, listing
-from neuro_eqprop.html_report.section import Section
-from neuro_eqprop.traces.trace import Trace
+from neuro_eqprop.html_report.section import Section, Shown
 
 
-def body(run: RunContents) -> str:
+def show(run: RunContents) -> Shown:
     """A part for each run."""
-    return "".join(
-        f'<div class="about"><h3>{escape(each.name)}</h3>{facts(each)}</div>' for each in run.runs
-    )
+    parts = (f"<h3>{escape(each.name)}</h3>{facts(each)}" for each in run.runs)
+    return Shown("".join(f'<div class="about">{part}</div>' for part in parts))
 
 
 def facts(run: RunContents) -> str:
-    """Settings, traces and notes of a run."""
-    used = {key: value for key, value in run.study.items() if is_used(key, value)}
+    """Settings, traces and notes of a run; 0, false and nothing turn an option off."""
+    used = {key: value for key, value in run.study.items() if value or key == "seed"}
     unused = {key: value for key, value in run.study.items() if key not in used}
-    packages = dict.fromkeys(versions(trace) for _, trace in run.traces)
+    origins = [(name, trace.origin) for name, trace in run.traces]
+    made = dict.fromkeys(
+        ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+        for _, origin in origins
+    )
     traces = [
-        f"{name}: {trace.origin.backend}, seed {trace.origin.seed}, network "
-        f"{trace.origin.network_hash[:12] or DASH}"
-        for name, trace in run.traces
-    ] + [f"made with {each}" for each in packages]
+        f"{name}: {origin.backend}, seed {origin.seed}, network {origin.network_hash[:12] or DASH}"
+        for name, origin in origins
+    ]
+    off = (
+        f"<details><summary>{len(unused)} options that are off</summary>{settings(unused)}"
+        "</details>"
+    )
     return (
         settings(used)
-        + (
-            f"<details><summary>{len(unused)} options that are off</summary>"
-            f"{settings(unused)}</details>"
-            if unused
-            else ""
-        )
-        + listing("Traces", traces)
+        + (off if unused else "")
+        + listing("Traces", [*traces, *(f"made with {versions}" for versions in made)])
         + listing("Left out", run.notes)
     )
-
-
-def is_used(key: str, value: object) -> bool:
-    """Whether a setting does something: 0, false and nothing turn an option off."""
-    return key == "seed" or bool(value)
 
 
 def settings(given: Mapping[str, object]) -> str:
@@ -55,9 +50,4 @@ def settings(given: Mapping[str, object]) -> str:
     return f"<dl>{rows}</dl>" if rows else ""
 
 
-def versions(trace: Trace) -> str:
-    """Packages that a trace was made with."""
-    return ", ".join(f"{name} {version}" for name, version in trace.origin.versions.items())
-
-
-SECTION = Section("about", "Settings and sources", body)
+SECTION = Section("about", "Settings and sources", show)

@@ -4,45 +4,33 @@ from __future__ import annotations
 
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.html import chart
-from neuro_eqprop.html_report.section import Json, Limits, Section, asset
+from neuro_eqprop.html_report.section import Section, Shown, asset
+from neuro_eqprop.runs.rows import MetricsRow
 
 MAX_CLASSES = 40
 
 
-def matrix(run: RunContents) -> list[list[int]] | None:
-    """The last recorded confusion matrix: true classes in rows, predicted ones in columns."""
-    for row in reversed(run.metrics):
-        found = row.get("confusion")
-        if not isinstance(found, list) or not 0 < len(found) <= MAX_CLASSES:
-            continue
-        if all(isinstance(line, list) and len(line) == len(found) for line in found):
-            return [[int(value) for value in line] for line in found]
-    return None
-
-
-def body(run: RunContents) -> str:
-    """A sentence on the most frequent mistake, and the matrix."""
-    found = matrix(run) or []
-    total, right = sum(map(sum, found)), sum(found[k][k] for k in range(len(found)))
-    mistakes = [(found[i][j], i, j) for i in range(len(found)) for j in range(len(found)) if i != j]
+def show(run: RunContents) -> Shown:
+    """A sentence on the most frequent mistake, and the last recorded matrix."""
+    matrix = next((row["confusion"] for row in reversed(run.metrics) if is_square(row)), None)
+    if matrix is None or run.others:
+        return Shown()
+    classes = range(len(matrix))
+    total, right = sum(map(sum, matrix)), sum(matrix[k][k] for k in classes)
+    mistakes = [(matrix[i][j], i, j) for i in classes for j in classes if i != j]
     most, true, given = max(mistakes, default=(0, 0, 0))
     mistake = f" The most frequent mistake takes {true} for {given}, {most} times." if most else ""
-    return (
+    return Shown(
         f"<p>{right} of {total} test samples are classified correctly.{mistake} The colour is "
-        f"the share of a class.</p>{chart('confusion', 'Confusion of the classes', tall=True)}"
+        f"the share of a class.</p>{chart('confusion', 'Confusion of the classes', tall=True)}",
+        lambda _: {"confusion": matrix},
     )
 
 
-def data(run: RunContents, _: Limits) -> Json:
-    """The matrix."""
-    return {"confusion": matrix(run)}
+def is_square(row: MetricsRow) -> bool:
+    """Whether an epoch has a matrix, true classes in rows, that is not too large to draw."""
+    matrix = row.get("confusion", [])
+    return 0 < len(matrix) <= MAX_CLASSES and all(len(line) == len(matrix) for line in matrix)
 
 
-SECTION = Section(
-    "mistakes",
-    "Mistakes",
-    body,
-    needs=lambda run: not run.others and matrix(run) is not None,
-    data=data,
-    script=asset("script/confusion.js"),
-)
+SECTION = Section("mistakes", "Mistakes", show, asset("script/confusion.js"))

@@ -16,7 +16,7 @@ from neuro_eqprop.chips.energy.term_colours import colour_of
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report.commands import energy_command
 from neuro_eqprop.html_report.contents import RunContents
-from neuro_eqprop.html_report.section import Json, Limits, Section, asset
+from neuro_eqprop.html_report.section import Section, Shown, asset
 
 USES = ("inference", "learning")
 COLUMNS = ("chip", "use", "joules", "low", "high", "boundary", "seconds", "remark")
@@ -119,20 +119,13 @@ def range_text(joules: Interval) -> str:
     return f"{text.quantity(joules.low, 'J')} to {text.quantity(joules.high, 'J')}"
 
 
-def hint(run: RunContents) -> str:
-    """The command that estimates."""
-    return text.missing("No energy estimate yet; this makes one:", "energy", run.path)
-
-
-def body(run: RunContents) -> str:
-    """The HTML of the section."""
+def show(run: RunContents) -> Shown:
+    """Charts and tables or, without an estimate, the command that makes one."""
+    if not len(run.energy):
+        return Shown(text.missing("No energy estimate yet; this makes one:", "energy", run.path))
     several = runs_side_by_side([(each.name, each.energy) for each in run.runs])
-    return estimates_html(run.energy) + several + text.reproduce(energy_command(run))
-
-
-def data(run: RunContents, _: Limits) -> Json:
-    """The data that the script draws."""
-    return {"energy": chart_data(run.energy)}
+    html = estimates_html(run.energy) + several + text.reproduce(energy_command(run))
+    return Shown(html, lambda _: {"energy": chart_data(run.energy)})
 
 
 def estimates_html(report: EnergyReport) -> str:
@@ -329,12 +322,4 @@ def ratio_cell(one: Estimate, other: Estimate | None) -> tuple[object, str]:
     return ratio, f"{ratio:.3g}"
 
 
-SECTION = Section(
-    "joules",
-    "Joules",
-    body,
-    needs=lambda run: len(run.energy) > 0,
-    hint=hint,
-    data=data,
-    script=asset("script/joules.js"),
-)
+SECTION = Section("joules", "Joules", show, asset("script/joules.js"))

@@ -5,27 +5,27 @@ from __future__ import annotations
 from html import escape
 
 from neuro_eqprop.html_report.contents import RunContents
-from neuro_eqprop.html_report.section import Section
+from neuro_eqprop.html_report.section import Section, Shown
 from neuro_eqprop.training.trained import TrainedNetwork
 
 WIDTH, HEIGHT, GAP = 132, 66, 74
 """Width and height of a layer in the diagram, and the space between two layers."""
 
 
-def body(run: RunContents) -> str:
-    """A diagram for each run whose model can be read."""
-    shown = [each for each in run.runs if each.model is not None]
+def show(run: RunContents) -> Shown:
+    """A diagram for each run whose model is known."""
+    shown = [(each.name, each.model) for each in run.runs if each.model is not None]
     figures = "".join(
-        f'<figure class="diagram"><figcaption>{escape(each.name)}: {escape(sentence(each.model))}'
-        f"</figcaption>{diagram(each.model, k)}</figure>"
-        for k, each in enumerate(shown)
-        if each.model is not None
+        f'<figure class="diagram"><figcaption>{escape(name)}: {escape(sentence(model))}'
+        f"</figcaption>{diagram(model, k)}</figure>"
+        for k, (name, model) in enumerate(shown)
     )
-    return (
+    what = (
         "<p>Boxes are layers with their number of units. An arrow in both directions is a "
         "symmetric connection: its weights also carry the feedback by which the output reaches the "
-        f"layers before it.</p>{figures}"
+        "layers before it.</p>"
     )
+    return Shown(what + figures if figures else "")
 
 
 def sentence(model: TrainedNetwork) -> str:
@@ -78,6 +78,4 @@ def left(place: int) -> int:
     return 10 + place * (WIDTH + GAP)
 
 
-SECTION = Section(
-    "network", "Network", body, needs=lambda run: any(each.model for each in run.runs)
-)
+SECTION = Section("network", "Network", show)

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.header import joules, preferred_evaluation
-from neuro_eqprop.html_report.html import Cell, percent, setting_cell, table, text_cell
-from neuro_eqprop.html_report.section import Section
+from neuro_eqprop.html_report.html import Cell, percent, setting_cell, table
+from neuro_eqprop.html_report.section import Section, Shown
 
 SETTINGS = ("dataset", "model", "hidden", "rule", "nudging", "beta", "epochs", "seed")
 
 
-def body(run: RunContents) -> str:
+def show(run: RunContents) -> Shown:
     """A row per run: its settings, accuracy, agreement with spikes and energy."""
     header = ["run", *SETTINGS, "test accuracy", "same answer", "joules"]
-    return table("runs", header, [row(each) for each in run.runs])
+    return Shown(table("runs", header, map(row, run.runs)) if run.others else "")
 
 
 def row(run: RunContents) -> list[Cell]:
     """The cells of a run."""
-    last = run.metrics[-1] if run.metrics else {}
+    accuracy = run.metrics[-1].get("test_accuracy") if run.metrics else None
     best = preferred_evaluation(run) or {}
     energy = [f"{value}, {label}" for value, label, _ in joules(run)]
     return [
-        text_cell(run.name),
+        run.name,
         *(setting_cell(run.setting(name)) for name in SETTINGS),
-        (last.get("test_accuracy"), percent(last.get("test_accuracy"), 2)),
+        (accuracy, percent(accuracy, 2)),
         (best.get("agreement"), percent(best.get("agreement"), 2)),
-        text_cell(energy[0] if energy else None),
+        energy[0] if energy else None,
     ]
 
 
-SECTION = Section("runs", "Side by side", body, needs=lambda run: bool(run.others))
+SECTION = Section("runs", "Side by side", show)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.schedules import contrast
 from neuro_eqprop.html_report.commands import recorded_by
 from neuro_eqprop.html_report.contents import RunContents, TraceView, is_graded
-from neuro_eqprop.html_report.encoding import encode, encode_steps
+from neuro_eqprop.html_report.encoding import encode, encode_steps, evenly_spaced
 from neuro_eqprop.html_report.html import chart, missing
-from neuro_eqprop.html_report.section import Json, Limits, Section, asset
+from neuro_eqprop.html_report.section import Json, PageLimits, Section, Shown, asset
 from neuro_eqprop.traces.compare import has_nudged_phases
 from neuro_eqprop.traces.trace import Trace
 
@@ -22,20 +24,18 @@ MAX_STEPS = 256
 """Largest number of points along the steps of a sample."""
 
 
-def drawable(run: RunContents) -> list[TraceView]:
-    """Traces with rates to draw."""
-    return [view for view in run.views() if view.trace.layers_with_rates]
-
-
-def hint(run: RunContents) -> str:
-    """The command that records a trace, if there is none."""
-    arguments = ("simulate", run.path, "--on", "reference", "--traces", run.path / "traces.h5")
-    return "" if run.traces else missing("No traces yet; this records some:", *arguments)
-
-
-def body(run: RunContents) -> str:
+def show(run: RunContents) -> Shown:
     """Controls, two charts of rates, and a raster if there are spikes."""
-    views = drawable(run)
+    everything = run.views()
+
+    def data(limits: PageLimits) -> Json:
+        return chart_data(everything, limits)
+
+    views = [view for view in everything if view.trace.layers_with_rates]
+    if not views:
+        hint = ("simulate", run.path, "--on", "reference", "--traces", run.path / "traces.h5")
+        what = "" if run.traces else missing("No traces yet; this records some:", *hint)
+        return Shown(what, data)
     spiking = any(view.spikes for view in views)
     left = len(views) > 1 or not spiking
     right = len(views) > 1 or spiking
@@ -51,7 +51,7 @@ def body(run: RunContents) -> str:
         f"are the mean of the spikes over the last part of the phase so far (at least {SMOOTH} "
         "steps), or the running sum of graded spikes. "
     )
-    return (
+    return Shown(
         f"<p>{what}A line is a unit and keeps its colour. The thick line is the target class. "
         "Bands are the phases: free, then nudged away from the target and towards it.</p>"
         '<div class="controls"><canvas id="image" width="32" height="32" hidden></canvas>'
@@ -62,23 +62,21 @@ def body(run: RunContents) -> str:
         '<span class="line"></span>'
         f'<label>layer <select id="layer"></select></label>{choices}</div>'
         f'<div class="grid two">{panels}</div>{raster}<p id="left-out" class="small"></p>'
-        f"{recorded_by(views)}"
+        f"{recorded_by(views)}",
+        data,
     )
 
 
-def data(run: RunContents, limits: Limits) -> Json:
+def chart_data(views: Sequence[TraceView], limits: PageLimits) -> Json:
     """Samples by place, rates by trace and layer, spikes by trace."""
-    views = run.views()
-    places = max((view.place + 1 for view in views), default=0)
-    guides = [next((v for v in views if v.place == k), None) for k in range(places)]
+    guides = {view.place: view for view in reversed(views)}  # the first of each place
     return {
-        "samples": [samples(guide, limits) if guide else [] for guide in guides],
-        "settling": [
-            settling(view, guide.trace, limits)
-            for view in views
-            if (guide := guides[view.place]) is not None
+        "samples": [
+            samples(guides[place], limits) if place in guides else []
+            for place in range(max(guides, default=-1) + 1)
         ],
-        "start": start_sample(next((v for v in views if v.place == 0), None), limits),
+        "settling": [settling(view, guides[view.place].trace, limits) for view in views],
+        "start": start_sample(guides[0].trace, limits) if 0 in guides else 0,
         "rasters": {v.key: raster(v.trace, limits) for v in views if v.spikes},
     }
 
@@ -101,16 +99,16 @@ def output_change(trace: Trace, samples: int) -> Array:
     return sizes
 
 
-def start_sample(view: TraceView | None, limits: Limits) -> int:
+def start_sample(trace: Trace, limits: PageLimits) -> int:
     """The correctly classified sample that the nudge moves most; the first one if none is."""
-    given = None if view is None else answers(view.trace)
-    if view is None or given is None:
+    given = answers(trace)
+    if given is None:
         return 0
-    right = (given == view.trace.label)[: limits.samples]
-    return int(np.argmax(np.where(right, 1.0 + output_change(view.trace, limits.samples), 0.0)))
+    right = (given == trace.label)[: limits.samples]
+    return int(np.argmax(np.where(right, 1.0 + output_change(trace, limits.samples), 0.0)))
 
 
-def samples(view: TraceView, limits: Limits) -> list[Json]:
+def samples(view: TraceView, limits: PageLimits) -> list[Json]:
     """Name, label, answer and, where there are not too many of them, the inputs of each sample."""
     trace, given = view.trace, answers(view.trace)
     size = trace.inputs.shape[1]
@@ -126,7 +124,7 @@ def samples(view: TraceView, limits: Limits) -> list[Json]:
     ]
 
 
-def settling(view: TraceView, guide: Trace, limits: Limits) -> Json:
+def settling(view: TraceView, guide: Trace, limits: PageLimits) -> Json:
     """Phases of a trace, and the time course of the units that `guide` selects, by layer."""
     trace = view.trace
     layers = {
@@ -140,10 +138,10 @@ def settling(view: TraceView, guide: Trace, limits: Limits) -> Json:
 
 def phases(trace: Trace) -> list[Json]:
     """Phases as intervals of steps."""
-    spans = [(phase, trace.span(phase.name)) for phase in trace.schedule]
     return [
         {"name": p.name, "beta": p.beta, "start": start, "stop": stop, "window": p.window}
-        for p, (start, _, stop) in spans
+        for p in trace.schedule
+        for start, _, stop in (trace.span(p.name),)
     ]
 
 
@@ -153,7 +151,7 @@ def units(trace: Trace, layer: str, most: int) -> Ints:
     return np.sort(np.argsort(-spread, kind="stable")[:most])
 
 
-def lines(trace: Trace, layer: str, chosen: Ints, limits: Limits) -> Json:
+def lines(trace: Trace, layer: str, chosen: Ints, limits: PageLimits) -> Json:
     """Time course of units in every sample; `lines` are the indices of those to draw.
 
     For rates and graded spikes it holds as many units as the page can, because the histories of
@@ -167,7 +165,7 @@ def lines(trace: Trace, layer: str, chosen: Ints, limits: Limits) -> Json:
         course = smooth(course, widths(trace))
     else:
         held = np.union1d(chosen, units(trace, layer, limits.rows))
-    kept = np.unique(np.linspace(0, trace.steps - 1, min(MAX_STEPS, trace.steps)).astype(int))
+    kept = evenly_spaced(trace.steps, MAX_STEPS)
     return {
         "units": held.tolist(),
         "lines": np.searchsorted(held, chosen).tolist(),
@@ -192,7 +190,7 @@ def smooth(raster: Array, width: Ints) -> Array:
     return np.asarray((sums[:, ends] - sums[:, ends - width]) / width[:, None])
 
 
-def raster(trace: Trace, limits: Limits) -> Json:
+def raster(trace: Trace, limits: PageLimits) -> Json:
     """Spike steps of the most active units, by layer, sample and unit."""
     layers: Json = {}
     for layer, train in trace.spikes.items():
@@ -206,12 +204,4 @@ def raster(trace: Trace, limits: Limits) -> Json:
     return {"phases": phases(trace), "layers": layers, "graded": is_graded(trace)}
 
 
-SECTION = Section(
-    "settling",
-    "Settling",
-    body,
-    needs=lambda run: bool(drawable(run)),
-    hint=hint,
-    data=data,
-    script=asset("script/settling.js"),
-)
+SECTION = Section("settling", "Settling", show, asset("script/settling.js"))

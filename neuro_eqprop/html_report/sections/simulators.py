@@ -2,87 +2,68 @@
 
 from __future__ import annotations
 
-from neuro_eqprop.html_report.commands import evaluate_commands
+from collections.abc import Callable
+from functools import partial
+
+from neuro_eqprop.html_report.commands import evaluate_command
 from neuro_eqprop.html_report.contents import RunContents
-from neuro_eqprop.html_report.html import (
-    Cell,
-    count,
-    decimal,
-    missing,
-    percent,
-    reproduce,
-    table,
-    text_cell,
-)
-from neuro_eqprop.html_report.section import Section
-from neuro_eqprop.html_report.values import Row
+from neuro_eqprop.html_report.html import Cell, count, decimal, missing, percent, reproduce, table
+from neuro_eqprop.html_report.section import Section, Shown
+from neuro_eqprop.runs.rows import EvaluationRow
+
+KIND = ("on", "code", "bits", "steps", "samples")
+"""Settings by which evaluations are told apart; the last one of each kind is shown."""
+COLUMNS: dict[str, Callable[[object], str]] = {
+    **dict.fromkeys(("bits", "steps", "samples"), count),
+    "accuracy": partial(percent, digits=2),
+    "agreement": partial(percent, digits=2),
+    "pearson": partial(decimal, digits=5),
+    "rmse": decimal,
+    "spikes_per_neuron": count,
+    "synops_per_sample": count,
+    "seconds": partial(decimal, digits=2),
+}
+"""Numbers of an evaluation, and how each is written."""
+TITLES = {"agreement": "same answer", "pearson": "Pearson", "rmse": "RMSE"}
+TITLES |= {"spikes_per_neuron": "spikes", "synops_per_sample": "synops"}
 
 
-def needs(run: RunContents) -> bool:
-    """Whether a run was evaluated."""
-    return any(each.evaluations for each in run.runs)
-
-
-def hint(run: RunContents) -> str:
-    """The command that evaluates."""
-    arguments = ("evaluate", run.path, "--on", "reference")
-    return missing("No evaluations yet; this makes one:", *arguments)
-
-
-def body(run: RunContents) -> str:
+def show(run: RunContents) -> Shown:
     """The last evaluation of each kind, of each run."""
-    names = ["on", "code", "bits", "steps", "samples", "accuracy", "same answer", "Pearson", "RMSE"]
-    header = ["run", *names, "spikes", "synops", "seconds", "compile"]
-    rows = [
-        [text_cell(each.name), *cells(row)] for each in run.runs for row in last_evaluations(each)
+    rows = [(each, row) for each in run.runs for row in last_evaluations(each)]
+    if not rows:
+        arguments = ("evaluate", run.path, "--on", "reference")
+        return Shown(missing("No evaluations yet; this makes one:", *arguments))
+    cells: list[list[Cell]] = [
+        [
+            *(each.name if run.others else None, row.get("on"), row.get("code")),
+            *((row.get(name), write(row.get(name))) for name, write in COLUMNS.items()),
+            *((s, decimal(s, 2)) for s in (row.get("compile_seconds") or None,)),
+        ]
+        for each, row in rows
     ]
-    # Columns without any value are left out.
-    empty = {"run"} if not run.others else set()
-    empty |= {
-        name
-        for k, name in enumerate(header)
-        if name in ("bits", "compile") and not any(row[k][0] for row in rows)
-    }
-    kept = [k for k, name in enumerate(header) if name not in empty]
-    header, rows = [header[k] for k in kept], [[row[k] for k in kept] for row in rows]
-    again = (each_command for each in run.runs for each_command in evaluate_commands(each))
-    return (
+    header = ["run", "on", "code", *(TITLES.get(name, name) for name in COLUMNS), "compile"]
+    again = dict.fromkeys(
+        evaluate_command(each, row) for each in run.runs for row in each.evaluations
+    )
+    return Shown(
         "<p>Same answer: the share of samples where the largest pre-activation of the output is "
         "the same unit as in the network of rates. Spikes (binary or graded) are per neuron; "
         "synops, the synapses they reach, per sample. Seconds are those of the run; compile is the "
         "time to compile the simulator, once for all runs. Click a heading to "
         "sort.</p>"
-        f"{table('simulators', header, rows)}{reproduce(*again)}"
+        f"{table('simulators', header, cells)}{reproduce(*again)}"
     )
 
 
-def cells(row: Row) -> list[Cell]:
-    """The cells of an evaluation."""
-    return [
-        text_cell(row.get("on")),
-        text_cell(row.get("code")),
-        (row.get("bits"), count(row.get("bits"))),
-        (row.get("steps"), count(row.get("steps"))),
-        (row.get("samples"), count(row.get("samples"))),
-        (row.get("accuracy"), percent(row.get("accuracy"), 2)),
-        (row.get("agreement"), percent(row.get("agreement"), 2)),
-        (row.get("pearson"), decimal(row.get("pearson"), 5)),
-        (row.get("rmse"), decimal(row.get("rmse"))),
-        (row.get("spikes_per_neuron"), count(row.get("spikes_per_neuron"))),
-        (row.get("synops_per_sample"), count(row.get("synops_per_sample"))),
-        (row.get("seconds"), decimal(row.get("seconds"), 2)),
-        (row.get("compile_seconds"), decimal(row.get("compile_seconds"), 2)),
-    ]
-
-
-def last_evaluations(run: RunContents) -> list[Row]:
+def last_evaluations(run: RunContents) -> list[EvaluationRow]:
     """The last evaluation with each combination of settings."""
-    last: dict[tuple[str, ...], Row] = {}
+    last: dict[tuple[object, ...], EvaluationRow] = {}
     for row in run.evaluations:
-        key = tuple(str(row.get(name)) for name in ("on", "code", "bits", "steps", "samples"))
+        key = tuple(row.get(name) for name in KIND)
         last.pop(key, None)
         last[key] = row
     return list(last.values())
 
 
-SECTION = Section("simulation", "Simulators", body, needs=needs, hint=hint)
+SECTION = Section("simulation", "Simulators", show)

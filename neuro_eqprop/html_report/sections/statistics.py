@@ -4,51 +4,36 @@ from __future__ import annotations
 
 from html import escape
 
-from neuro_eqprop.html_report.contents import RunContents, TraceView
-from neuro_eqprop.html_report.html import Cell, decimal, table, text_cell
-from neuro_eqprop.html_report.section import Section
+from neuro_eqprop.html_report.contents import RunContents
+from neuro_eqprop.html_report.html import Cell, decimal, table
+from neuro_eqprop.html_report.section import Section, Shown
 from neuro_eqprop.traces.spike_statistics import computed_by, spike_statistics
 
 HEADER = ["spikes of", "layer", "phase", "rate (Hz)", "ISI CV", "Fano", "correlation", "I/E"]
 
 
-def spiking(run: RunContents) -> list[TraceView]:
-    """Traces with spikes."""
-    return [view for view in run.views() if view.trace.spikes]
-
-
-def body(run: RunContents) -> str:
+def show(run: RunContents) -> Shown:
     """The meaning of the columns, and a row for each trace, layer and phase."""
-    rows = [row for view in spiking(run) for row in cells(view)]
-    return (
+    rows: list[list[Cell]] = [
+        [
+            *(view.title, s.layer, s.phase),
+            (s.mean_rate, decimal(s.mean_rate, 1)),
+            *(
+                (v, decimal(v, 3))
+                for v in (s.isi_cv, s.fano_factor, s.count_correlation, s.balance)
+            ),
+        ]
+        for view in run.views()
+        if view.trace.spikes
+        for s in spike_statistics(view.trace)
+    ]
+    what = (
         "<p>Mean rate in hertz; coefficient of variation of the intervals between spikes (0 is "
         "regular, 1 is Poisson); Fano factor of the counts of a unit over the samples; mean "
         "correlation of the counts of two units; inhibitory over excitatory input. ISI CV and Fano "
         f"factor computed by {escape(computed_by())}.</p>"
-        f"{table('statistics', HEADER, rows)}"
     )
+    return Shown(what + table("statistics", HEADER, rows) if rows else "")
 
 
-def cells(view: TraceView) -> list[list[Cell]]:
-    """The rows of a trace."""
-    return [
-        [
-            text_cell(view.title),
-            text_cell(each.layer),
-            text_cell(each.phase),
-            (each.mean_rate, decimal(each.mean_rate, 1)),
-            *(
-                (value, decimal(value, 3))
-                for value in (
-                    each.isi_cv,
-                    each.fano_factor,
-                    each.count_correlation,
-                    each.balance,
-                )
-            ),
-        ]
-        for each in spike_statistics(view.trace)
-    ]
-
-
-SECTION = Section("statistics", "Spike statistics", body, needs=lambda run: bool(spiking(run)))
+SECTION = Section("statistics", "Spike statistics", show)

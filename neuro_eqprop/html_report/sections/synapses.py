@@ -12,7 +12,7 @@ from neuro_eqprop.html_report.commands import recorded_by
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.encoding import encode
 from neuro_eqprop.html_report.html import chart
-from neuro_eqprop.html_report.section import Json, Limits, Section, asset
+from neuro_eqprop.html_report.section import Json, PageLimits, Section, Shown, asset
 from neuro_eqprop.html_report.sections.settling import answers, output_change
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces.compare import has_both_rates, has_nudged_phases, hebbian_update
@@ -22,24 +22,14 @@ VISIBLE = 0.01
 """Smallest update of a sample that is worth showing, as a fraction of the largest one."""
 
 
-def groups(run: RunContents) -> list[list[TraceView]]:
-    """Traces of the first run that share samples and connections; the first has matrices."""
-    mine = [view for view in run.views() if view.run is run]
-    found: list[list[TraceView]] = []
-    for place in dict.fromkeys(view.place for view in mine):
-        here = [view for view in mine if view.place == place]
-        first = next((view for view in here if matrices(view.trace)), None)
-        if first is not None:
-            same = [v for v in here if v.trace.connections == first.trace.connections]
-            found.append([first, *(view for view in same if view is not first)])
-    return found
-
-
-def body(run: RunContents) -> str:
+def show(run: RunContents) -> Shown:
     """Controls, the matrix and the history."""
-    views = [view for group in groups(run) for view in group]
+    found = groups(run)
+    views = [view for group in found for view in group]
+    if not views:
+        return Shown("", lambda _: {"synapses": {"matrices": [], "histories": {}}})
     ticks = " (ticks are spikes)" if any(view.trace.spikes for view in views) else ""
-    return (
+    return Shown(
         "<p>Click a weight to see the history of its synapse in a sample: the presynaptic and "
         f"postsynaptic activity traces{ticks}, their product, the tag, which accumulates the "
         "product with opposite signs in the two nudged phases, and the weight. The tag at the end "
@@ -55,54 +45,51 @@ def body(run: RunContents) -> str:
         '<p id="history-missing" class="small" hidden>The history of this synapse was not '
         "recorded: select another one in the matrix.</p></div>"
         f"{chart('history', 'History of a synapse', tall=True)}</div>"
-        f"{recorded_by([view for view in views if view.trace.weights])}"
+        f"{recorded_by([view for view in views if view.trace.weights])}",
+        lambda limits: {"synapses": chart_data(found, len(run.runs), limits)},
     )
 
 
-def data(run: RunContents, limits: Limits) -> Json:
+def groups(run: RunContents) -> list[list[TraceView]]:
+    """Traces of the first run that share samples and connections; the first has matrices."""
+    mine = [view for view in run.views() if view.run is run]
+    found: list[list[TraceView]] = []
+    for place in dict.fromkeys(view.place for view in mine):
+        here = [view for view in mine if view.place == place]
+        first = next((view for view in here if matrices(view.trace)), None)
+        if first is not None:
+            same = [v for v in here if v.trace.connections == first.trace.connections]
+            found.append([first, *(view for view in same if view is not first)])
+    return found
+
+
+def chart_data(found: Sequence[Sequence[TraceView]], runs: int, limits: PageLimits) -> Json:
     """Matrices of all connections, and recorded histories by file and connection."""
-    found = groups(run)
-    return {
-        "synapses": {
-            "matrices": [
-                each for k, group in enumerate(found) for each in of_group(run, group, k, limits)
-            ],
-            "histories": {
-                view.key: {
-                    name: history(log, view.trace, limits.samples)
-                    for name, log in view.trace.hebbian.items()
-                }
-                for group in found
-                for view in group
-                if learned(view.trace)
-            },
+    made: Json = {"matrices": [], "histories": {}}
+    for number, group in enumerate(found):
+        first, traces = group[0], {view.key: view.trace for view in group}
+        schedule = first.trace.schedule
+        sample = strongest_sample(first.trace, limits.samples)
+        shared = {
+            "place": first.place,
+            # The samples of a training beside simulations are not those of the other charts.
+            "linked": first.place < runs,
+            "sample": sample,
+            "learned": learned(first.trace),
+            "contrast": contrast(schedule) if has_nudged_phases(schedule) else {},
         }
-    }
-
-
-def of_group(
-    run: RunContents, group: Sequence[TraceView], number: int, limits: Limits
-) -> list[Json]:
-    """Matrices of the traces that share samples."""
-    first = group[0]
-    sample = strongest_sample(first.trace, limits.samples)
-    shared = {
-        "place": first.place,
-        # The samples of a training beside simulations are not those of the other charts.
-        "linked": first.place < len(run.runs),
-        "sample": sample,
-        "learned": learned(first.trace),
-        "contrast": contrast(first.trace.schedule)
-        if has_nudged_phases(first.trace.schedule)
-        else {},
-    }
-    traces = {view.key: view.trace for view in group}
-    return [
-        shared
-        | matrix(name, first.trace, traces=traces, most=limits.rows, sample=sample)
-        | {"key": name if not number else f"{name}, training"}
-        for name in matrices(first.trace)
-    ]
+        made["matrices"] += [
+            shared
+            | matrix(name, first.trace, traces=traces, most=limits.rows, sample=sample)
+            | {"key": f"{name}, training" if number else name}
+            for name in matrices(first.trace)
+        ]
+        made["histories"] |= {
+            key: {name: history(log, t, limits.samples) for name, log in t.hebbian.items()}
+            for key, t in traces.items()
+            if learned(t)
+        }
+    return made
 
 
 def learned(trace: Trace) -> bool:
@@ -159,7 +146,7 @@ def matrix(name: str, trace: Trace, *, traces: Mapping[str, Trace], most: int, s
         ends = zip((rows, columns), np.array(recorded).T, strict=True)
         rows, columns = (np.union1d(known, more) for known, more in ends)
     part = np.ix_(rows, columns)
-    here = np.abs(sample_update(trace, name, sample) if updates else change)[part]
+    here = np.abs(hebbian_update(trace, name, sample) if updates else change)[part]
     row, column = np.unravel_index(np.argmax(here), here.shape)
     if recorded:
         tag = trace.hebbian[name].tag[(sample + 1) * trace.steps - 1]
@@ -187,16 +174,6 @@ def weight_views(weights: Weights) -> dict[str, Array]:
     return {"weights after": after, "weights before": before, "change": after - before}
 
 
-def sample_update(trace: Trace, name: str, sample: int) -> Array:
-    """Hebbian update of one sample."""
-    source, target = name.split("->")
-    change = np.zeros(trace.weights[name].before.shape)
-    for phase, part in contrast(trace.schedule).items():
-        pre = trace.rate(source, phase) if source in trace.kinds else trace.inputs
-        change += part * np.outer(trace.rate(target, phase)[sample], pre[sample])
-    return change
-
-
 def largest(change: Array, axis: int, most: int) -> Ints:
     """The units with the largest changes, in ascending order."""
     return np.sort(np.argsort(-np.abs(change).sum(axis=axis), kind="stable")[:most])
@@ -210,11 +187,4 @@ def history(log: SynapseLog, trace: Trace, samples: int) -> Json:
     return {"synapses": [list(s) for s in log.synapses]} | {c: encode(v) for c, v in parts.items()}
 
 
-SECTION = Section(
-    "synapses",
-    "Synapses",
-    body,
-    needs=lambda run: bool(groups(run)),
-    data=data,
-    script=asset("script/synapses.js"),
-)
+SECTION = Section("synapses", "Synapses", show, asset("script/synapses.js"))

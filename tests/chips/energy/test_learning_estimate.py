@@ -20,7 +20,8 @@ from neuro_eqprop.chips.placement import place
 from neuro_eqprop.chips.profiles.load import load_profile, load_profiles
 from neuro_eqprop.chips.workload import Workload, learning_shape
 from neuro_eqprop.cli import main
-from neuro_eqprop.html_report.page import page
+from neuro_eqprop.html_report.contents import read_contents
+from neuro_eqprop.html_report.page import render
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.initialize import initialize
@@ -204,7 +205,7 @@ def test_the_command_counts_prices_and_shows_learning(
     shown = capsys.readouterr().out
     assert "all 2874 samples" in shown
     assert "no learning on the chip" in shown
-    html = page(run.path, {})
+    html = render(read_contents(run.path, {}))
     assert "the whole training of 2\u202f874 samples takes at least" in html
     assert "no plasticity" in html
 

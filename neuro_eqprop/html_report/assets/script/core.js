@@ -1,5 +1,5 @@
 // Shared by all charts.
-const data = JSON.parse(document.getElementById("data").textContent);
+const data = { scatter: {}, ...JSON.parse(document.getElementById("data").textContent) };
 const byId = (id) => document.getElementById(id);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const palette = () => ["rate", "spike", "third", "fourth", "fifth"].map(colour);
