@@ -1,10 +1,10 @@
 """Activations: rate functions rho(u) of the drive u, with their range, slope and energy.
 
-A `Curve` states everything about a shape once, and nothing else special-cases it: training, the
-spike codes and the simulators take value, slope, energy and integers from it. Compiled code exists
-for the curves of this module; other curves run in the same loops, which call them back. Another
-package adds an activation with an entry point in the group `neuro_eqprop.activations` that names an
-`Activation`.
+A `RateFunction` states everything about a shape once, and nothing else special-cases it: training,
+the spike codes and the simulators take value, slope, energy and integers from it. Compiled code
+exists for the curves of this module; other curves run in the same loops, which call them back.
+Another package adds an activation with an entry point in the group `neuro_eqprop.activations` that
+names an `Activation`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from neuro_eqprop.common.plugins import Registry
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Curve:
+class RateFunction:
     """The shape of an activation, inside its range.
 
     Parameters
@@ -72,7 +72,7 @@ def half_square(s: Array) -> Array:
     return 0.5 * s**2
 
 
-CLIP = Curve("clip", identity, np.ones_like, half_square, smooth=True, clips=True)
+CLIP = RateFunction("clip", identity, np.ones_like, half_square, smooth=True, clips=True)
 """Piecewise linear: the identity, clipped to a range."""
 
 
@@ -114,7 +114,7 @@ def tanh_shift(s: Any, du: Any, module: Any) -> Any:  # noqa: ANN401
     return (1.0 - s * s) * t / (1.0 + s * t)
 
 
-HYPERBOLIC = Curve(
+HYPERBOLIC = RateFunction(
     "tanh",
     fast_tanh,
     tanh_slope,
@@ -137,7 +137,7 @@ class Activation:
     name: str
     low: float
     high: float
-    curve: Curve = CLIP
+    curve: RateFunction = CLIP
     formula: str = field(default="", repr=False, compare=False)
     hidden: bool = field(default=True, repr=False, compare=False)
     """Whether hidden layers may have it."""
@@ -145,6 +145,8 @@ class Activation:
     """Whether output layers may have it."""
 
     def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            object.__setattr__(self, end, float(getattr(self, end)))
         if not self.low < self.high:
             raise ValueError(f"activation {self.name}: low {self.low} is not below {self.high}")
 
@@ -203,8 +205,8 @@ class Activation:
             raise ValueError(f"{dict(described)} is no activation")
         return Activation(
             name,
-            -inf if low is None else float(low),
-            inf if high is None else float(high),
+            -inf if low is None else low,
+            inf if high is None else high,
             find_curve(described["curve"]),
         )
 
@@ -244,7 +246,7 @@ def activation(name: str, height: float = BOX.high) -> Activation:
     return box(height) if found is BOX else found
 
 
-def find_curve(name: str) -> Curve:
+def find_curve(name: str) -> RateFunction:
     """The curve of that name, of this module or of an activation of another package."""
     for each in (CLIP, HYPERBOLIC):
         if each.name == name:

@@ -43,14 +43,21 @@ BACKENDS = Registry(
 )
 
 
-def import_attribute(place: str) -> Any:  # noqa: ANN401
-    """The object at "module:attribute"."""
+def load_class(info: BackendInfo, place: str) -> Any:  # noqa: ANN401
+    """The class of a backend at "module:attribute"."""
     module, _, attribute = place.partition(":")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ImportError as error:
+        needed = [f"{name}{limit}" for name, limit in info.requires.items()]
+        raise BackendError(
+            f"{info.label} cannot be imported ({error}); install it with: "
+            f"{info.install or how_to_install(needed)}"
+        ) from error
 
 
 def load_backend(backend: str | Backend) -> Backend:
-    """Load a backend by name; its simulator is imported when it runs, not before.
+    """Load a backend by name; what it needs is imported now, not before.
 
     Parameters
     ----------
@@ -74,7 +81,8 @@ def load_backend(backend: str | Backend) -> Backend:
                 f"a backend is a name or an object with `run`, not {type_name(backend)}"
             )
         return backend
-    return cast(Backend, import_attribute(BACKENDS.find(backend).simulator)())
+    info = BACKENDS.find(backend)
+    return cast(Backend, load_class(info, info.simulator)())
 
 
 def learner_names() -> list[str]:
@@ -97,7 +105,7 @@ def load_learner(name: str | Learner) -> Learner:
     info = BACKENDS[name]
     if not info.learner:
         raise BackendError(f"{name} cannot learn: {info.cannot_learn}; use {' or '.join(known)}")
-    return cast(Learner, import_attribute(info.learner)())
+    return cast(Learner, load_class(info, info.learner)())
 
 
 def with_features(features: Iterable[Feature]) -> list[str]:

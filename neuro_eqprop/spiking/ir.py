@@ -165,7 +165,7 @@ class Projection:
         delay: int = 1,
         gain: Gain = Gain.ONE,
     ) -> None:
-        fields = (source, target, as_synapses(synapses), delay, gain)
+        fields = (source, target, as_synapses(synapses), int(delay), gain)
         for name, value in zip(self.__slots__, fields, strict=True):
             object.__setattr__(self, name, value)
         if delay < 1:

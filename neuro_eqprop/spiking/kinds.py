@@ -76,6 +76,10 @@ class RateTracking:
     step: DecreasingGain
     seed: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            object.__setattr__(self, "seed", int(self.seed))
+
 
 class NeuronSizes(NamedTuple):
     """What a neuron sends, and how large its values become."""

@@ -57,7 +57,7 @@ def describe(network: SpikingNetwork) -> dict[str, Any]:
             {
                 "source": p.source,
                 "target": p.target,
-                "delay": int(p.delay),
+                "delay": p.delay,
                 "gain": p.gain.value,
                 **described_synapses(p.synapses),
             }

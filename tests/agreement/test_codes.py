@@ -20,7 +20,7 @@ from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.emulator import simulator
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
 from neuro_eqprop.simulators.registry import load_backend
-from neuro_eqprop.simulators.testing.case import Case, Run, record_everything, run_case
+from neuro_eqprop.simulators.testing.case import Case, CaseRun, record_everything, run_case
 from neuro_eqprop.simulators.testing.random_networks import attempt_case, draw_spiking
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.counter_rng import uniform
@@ -40,7 +40,7 @@ from neuro_eqprop.training.relax import SWEEPS, relax
 BETA = 0.25
 
 
-def same(got: Run, want: Run) -> None:
+def same(got: CaseRun, want: CaseRun) -> None:
     """Refuse any difference, even in the last bit."""
     for part in ("messages", "firing", "drive"):
         for name, right in getattr(want.result, part).items():

@@ -19,7 +19,7 @@ from neuro_eqprop.simulators.emulator.simulator import Emulator
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record
 from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.simulators.testing import CASES, check_backend
-from neuro_eqprop.simulators.testing.case import Case, Run, record_everything, run_case
+from neuro_eqprop.simulators.testing.case import Case, CaseRun, record_everything, run_case
 from neuro_eqprop.simulators.testing.random_networks import attempt_case, draw_case, draw_cases
 from neuro_eqprop.spiking.ir import (
     Graded,
@@ -37,7 +37,7 @@ INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=1.0)
 LOGGED = Record(frozenset({"a", "b"}), frozenset({("a", "voltage"), ("b", "drive")}))
 
 
-def same(got: Run, want: Run) -> None:
+def same(got: CaseRun, want: CaseRun) -> None:
     """Refuse any difference, even in the last bit."""
     for field in ("messages", "firing", "drive"):
         mine, right = getattr(got.result, field), getattr(want.result, field)
@@ -69,14 +69,14 @@ def pair(rng: np.random.Generator, weight: Array | None = None) -> SpikingNetwor
 
 def ran(
     backend: Emulator | None, network: SpikingNetwork, *, record: Record = NOTHING, samples: int = 3
-) -> Run:
+) -> CaseRun:
     """A short run; on the reference if no backend is given."""
     current = {"a": np.linspace(-0.5, 0.5, 12 * samples).reshape(samples, 12)}
     sink = MemorySink()
     on = backend or load_backend("reference")
     stimulus = Stimulus(samples, current, {})
     result = on.run(network, stimulus, free_only(steps=20, window=8), record=record, sink=sink)
-    return Run(result, sink.recordings)
+    return CaseRun(result, sink.recordings)
 
 
 def test_it_passes_the_whole_suite() -> None:

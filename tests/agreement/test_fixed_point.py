@@ -16,7 +16,7 @@ from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU, TANH, Activation
 from neuro_eqprop.simulators.base import Backend, BackendError
 from neuro_eqprop.simulators.registry import load_backend
-from neuro_eqprop.simulators.testing.case import Case, Run, record_everything, run_case
+from neuro_eqprop.simulators.testing.case import Case, CaseRun, record_everything, run_case
 from neuro_eqprop.simulators.testing.random_networks import attempt_case
 from neuro_eqprop.spiking.arithmetic import TOP
 from neuro_eqprop.spiking.ir import (
@@ -41,7 +41,7 @@ LEAKY = Spiking(0.25, 0.0625, 1.0, Reset.SUBTRACT, floor=-inf, ceiling=inf)
 BITS = (8, 4, 12, 9, 3, 16)
 
 
-def same(got: Run, want: Run) -> None:
+def same(got: CaseRun, want: CaseRun) -> None:
     """Refuse any difference in what was measured, recorded or overflowed."""
     assert got.result.overflows == want.result.overflows
     for field in ("messages", "firing", "drive"):
@@ -54,7 +54,7 @@ def same(got: Run, want: Run) -> None:
             np.testing.assert_array_equal(here.signals[key], array)
 
 
-def both(case: Case) -> Run:
+def both(case: Case) -> CaseRun:
     """Run on reference and emulator, refuse a difference, and return what came out."""
     want = run_case(load_backend("reference"), case)
     same(run_case(load_backend("emulator"), case), want)

@@ -10,6 +10,7 @@ import pytest
 
 from neuro_eqprop.simulators.base import Backend, BackendError
 from neuro_eqprop.simulators.registry import load_backend
+from neuro_eqprop.simulators.snntorch.modules import Net, SpikingLayer
 from neuro_eqprop.simulators.snntorch.simulator import SnnTorch
 from neuro_eqprop.simulators.testing import CASES, check_case, draw_case
 from neuro_eqprop.simulators.testing.case import Case, run_case
@@ -66,8 +67,6 @@ def test_nothing_is_left_behind() -> None:
 def test_neurons_are_those_of_snntorch() -> None:
     import snntorch
 
-    from neuro_eqprop.simulators.snntorch.modules import Net, SpikingLayer
-
     case = NAMED["nudge"]
     net = Net(case.network, case.stimulus)
     kinds = [type(module) for module in net.modules()]
@@ -76,5 +75,7 @@ def test_neurons_are_those_of_snntorch() -> None:
 
 def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "snntorch", None)
-    with pytest.raises(BackendError, match="pip install snntorch"):
-        run_case(load_backend("snntorch"), CASES[0])
+    for module in ("simulator", "modules"):
+        monkeypatch.delitem(sys.modules, f"neuro_eqprop.simulators.snntorch.{module}", False)
+    with pytest.raises(BackendError, match="pip install 'snntorch"):
+        load_backend("snntorch")

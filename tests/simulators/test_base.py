@@ -14,7 +14,7 @@ from neuro_eqprop.simulators.brian2.dale import merge_pairs, pair_stimulus, pair
 from neuro_eqprop.simulators.recordings import NOTHING, Counts
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.simulators.testing import draw_case
-from neuro_eqprop.simulators.testing.case import Case, Run, run_case
+from neuro_eqprop.simulators.testing.case import Case, CaseRun, run_case
 from neuro_eqprop.spiking.activity import ActivityKind
 
 
@@ -73,7 +73,7 @@ def phases(case: Case) -> list[tuple[str, int]]:
     return [(name, step) for step, name in enumerate(names)]
 
 
-def by_hand(case: Case, run: Run, population: str, phase: str) -> Counts:
+def by_hand(case: Case, run: CaseRun, population: str, phase: str) -> Counts:
     """One event after the other, one synapse after the other."""
     steps = spikes = synops = idle = 0
     for recording in run.recordings:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH, Activation
 from neuro_eqprop.spiking.ir import (
+    DecreasingGain,
     Gain,
     Graded,
     Population,
     Projection,
+    RateTracking,
     Reset,
     Spiking,
     SpikingNetwork,
@@ -173,3 +176,27 @@ def test_digests_of_different_networks_differ() -> None:
 def test_descriptions_do_not_change() -> None:
     with pytest.raises(FrozenInstanceError):
         NETWORK.dt = 1.0  # type: ignore[misc]
+
+
+def test_a_digest_is_that_of_earlier_versions_for_any_type_of_number() -> None:
+    one: Any = np.float64(1.0)
+    nothing: Any = np.float64(0.0)
+    two: Any = np.int64(2)
+    seven: Any = np.int64(7)
+    neuron = Spiking(one, nothing, one, Reset.SUBTRACT, -one, 2 * one)
+    rate = Activation("hard_sigmoid", nothing, one)
+    network = replace(
+        NETWORK,
+        dt=one * 1e-3,
+        populations=(
+            replace(A, neuron=neuron),
+            replace(B, neuron=Graded(rate, one / 16, one / 2)),
+        ),
+        projections=(PATH, Projection("b", "b", np.eye(3), two, Gain.BETA)),
+    )
+    assert NETWORK.digest == network.digest
+    assert NETWORK.digest == "6bbef274217376127595982ca99bf1fa3171a6c69d1353b96f83dc63d017f2da"
+    gain, step = DecreasingGain(one, one / 2), DecreasingGain(one / 2, nothing)
+    followed = replace(neuron, follow=RateTracking(TANH, gain, step, seven))
+    random = replace(network, populations=(replace(A, neuron=followed), B))
+    assert random.digest == "cd77cb1f31ae80c2dff5b388e027a697757bb0644bd38bef999e56b4d70e8b05"

@@ -28,7 +28,7 @@ from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.simulators.brian2.neuron_models import (
     LIF,
     NAMES,
-    NeuronModel,
+    MembraneModel,
     dimension,
     find_model,
     gain,
@@ -157,7 +157,7 @@ class Biology:
         return self.step if self.model is None else self.model.refractory
 
     @property
-    def model(self) -> NeuronModel | None:
+    def model(self) -> MembraneModel | None:
         """The neuron model with its parameters; None for `lif`."""
         if self.neuron == LIF:
             return None
@@ -215,7 +215,7 @@ def membrane(biology: Biology, *, gated: bool, white: str = DRAWN) -> str:
     return "\n".join(lines)
 
 
-def model_membrane(biology: Biology, model: NeuronModel, *, gated: bool, white: str) -> str:
+def model_membrane(biology: Biology, model: MembraneModel, *, gated: bool, white: str) -> str:
     """The equations of a population whose neuron model has a membrane in volts."""
     noise = f" + noise * span * {white}" if biology.noise else ""
     inputs = ["g", *(["g_beta"] if gated else [])]
@@ -258,7 +258,7 @@ chance : 1
 """Neurons that fire as Poisson processes; `chance` is a uniform random number in every dt."""
 
 
-def reset(neuron: Spiking, model: NeuronModel | None = None) -> str:
+def reset(neuron: Spiking, model: MembraneModel | None = None) -> str:
     """The reset statements of a neuron."""
     if model is not None:
         return f"{model.reset}\nsent = sent + 1"
@@ -284,7 +284,9 @@ def constants(brian2: ModuleType, biology: Biology, neuron: Spiking) -> dict[str
     return named
 
 
-def model_constants(brian2: ModuleType, biology: Biology, model: NeuronModel) -> dict[str, Handle]:
+def model_constants(
+    brian2: ModuleType, biology: Biology, model: MembraneModel
+) -> dict[str, Handle]:
     """The constants of a neuron model: its parameters, and its current as a function of drive."""
     drives, currents = gain(model, dt=biology.dt, period=biology.period, rmax=biology.rmax)
 
@@ -303,7 +305,7 @@ def model_constants(brian2: ModuleType, biology: Biology, model: NeuronModel) ->
     )
 
 
-def potentials(brian2: ModuleType, model: NeuronModel) -> tuple[float, float]:
+def potentials(brian2: ModuleType, model: MembraneModel) -> tuple[float, float]:
     """Voltages that count as zero and as one in recordings, in volts."""
     names = with_units(brian2, model) | {"mV": brian2.mV}
     low, high = (

@@ -18,7 +18,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.common.units import parse_si
-from neuro_eqprop.simulators.brian2.setup import Handle
+from neuro_eqprop.simulators.brian2.setup import Handle, settings, simulator
 
 CURRENTS, LENGTH = 160, 1.2
 """Number of currents of an f-I curve, and how long each is applied, in seconds."""
@@ -33,7 +33,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class NeuronModel:
+class MembraneModel:
     """Equations of a membrane v in volts with a current I, in the syntax of Brian2."""
 
     name: str
@@ -67,7 +67,7 @@ class NeuronModel:
 
 
 LIF = "lif"
-ADEX = NeuronModel(
+ADEX = MembraneModel(
     "adex",
     "Brette & Gerstner 2005, regular spiking",
     "(gL * (EL - v) + gL * DeltaT * exp(clip((v - VT) / DeltaT, -100, 20)) - w_adapt + I) / C",
@@ -91,7 +91,7 @@ ADEX = NeuronModel(
     largest=8e-9,
     time_constant="C",
 )
-CONDUCTANCE = NeuronModel(
+CONDUCTANCE = MembraneModel(
     "conductance",
     "Vogels & Abbott 2005",
     "(EL - v + I) / tau_m",
@@ -116,7 +116,7 @@ CONDUCTANCE = NeuronModel(
     conductances=True,
     time_constant="tau_m",
 )
-IZHIKEVICH = NeuronModel(
+IZHIKEVICH = MembraneModel(
     "izhikevich",
     "Izhikevich 2003, regular spiking",
     "0.04 / ms / mV * v**2 + 5 / ms * v + 140 * mV / ms - u + I",
@@ -139,7 +139,7 @@ MODELS = {model.name: model for model in (ADEX, CONDUCTANCE, IZHIKEVICH)}
 NAMES = (LIF, *MODELS)
 
 
-def find_model(name: str, parameters: Mapping[str, str], tau_m: float | None) -> NeuronModel:
+def find_model(name: str, parameters: Mapping[str, str], tau_m: float | None) -> MembraneModel:
     """A model with some of its parameters replaced by values with units, such as a="4nS"."""
     if name not in MODELS:
         raise UnknownNameError("neuron", name, NAMES)
@@ -155,14 +155,14 @@ def find_model(name: str, parameters: Mapping[str, str], tau_m: float | None) ->
         scale = values["gL"].value if model.time_constant == "C" else 1.0
         unit = values[model.time_constant].unit
         values[model.time_constant] = Parameter(tau_m * scale, unit)
-    return NeuronModel(**{**_fields(model), "parameters": values})
+    return MembraneModel(**{**_fields(model), "parameters": values})
 
 
-def _fields(model: NeuronModel) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in NeuronModel.__dataclass_fields__}
+def _fields(model: MembraneModel) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in MembraneModel.__dataclass_fields__}
 
 
-def with_units(brian2: ModuleType, model: NeuronModel) -> dict[str, Handle]:
+def with_units(brian2: ModuleType, model: MembraneModel) -> dict[str, Handle]:
     """The parameters as quantities of Brian2."""
     return {name: p.value * unit_of(brian2, p.unit) for name, p in model.parameters.items()}
 
@@ -180,8 +180,6 @@ def unit_of(brian2: ModuleType, text: str) -> Handle:
 @cache
 def curve(key: tuple[str, tuple[tuple[str, float], ...]], dt: float, period: float) -> Array:
     """f-I curve of a model with these parameter values: currents and steady rates (2, CURRENTS)."""
-    from neuro_eqprop.simulators.brian2.setup import settings, simulator
-
     name, values = key
     brian2, model = simulator(), MODELS[name]
     units = {p: model.parameters[p].unit for p, _ in values}
@@ -223,7 +221,7 @@ def dimension(unit: str) -> str:
     return "/".join(names[part] for part in unit.split("/"))
 
 
-def gain(model: NeuronModel, *, dt: float, period: float, rmax: float) -> tuple[Array, Array]:
+def gain(model: MembraneModel, *, dt: float, period: float, rmax: float) -> tuple[Array, Array]:
     """Inverse f-I curve: drives d in [-1, 1], and the currents in SI units that fire at rmax d."""
     values = tuple((name, p.value) for name, p in model.parameters.items())
     currents, rates = curve((model.name, values), dt, period)

@@ -1,6 +1,6 @@
 """The emulator: the step of `neuro_eqprop.spiking.ir` in compiled code."""
 
-from neuro_eqprop.simulators.base import EVERYTHING, BackendError, BackendInfo
+from neuro_eqprop.simulators.base import EVERYTHING, BackendInfo
 
 BACKEND = BackendInfo(
     "emulator",
@@ -13,8 +13,3 @@ BACKEND = BackendInfo(
     requires={"numba": ">=0.60"},
     step_cost=(1e-5, 1e-8),
 )
-
-
-def numba_error(error: ImportError) -> BackendError:
-    """The error of an emulator without Numba."""
-    return BackendError(f"numba cannot be imported ({error}); install it with: pip install numba")

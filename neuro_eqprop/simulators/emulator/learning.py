@@ -10,7 +10,8 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.emulator import numba_error
+from neuro_eqprop.simulators.emulator import learning_kernels as kernels
+from neuro_eqprop.simulators.emulator import packed
 from neuro_eqprop.simulators.learning import Learned, Learner, LearningLog
 from neuro_eqprop.simulators.learning_rules import effective_weights, engine_draws
 from neuro_eqprop.spiking.arithmetic import ONE, Numbers, to_12_bits
@@ -21,12 +22,6 @@ from neuro_eqprop.spiking.plasticity import (
     LoihiEngine,
     third_factors,
 )
-
-try:
-    from neuro_eqprop.simulators.emulator import learning_kernels as kernels
-    from neuro_eqprop.simulators.emulator import packed
-except ImportError as error:
-    raise numba_error(error) from error
 
 AT_ONCE = 2**25
 """Synapse-steps per call of compiled code: a fraction of a second, so that Ctrl-C works."""

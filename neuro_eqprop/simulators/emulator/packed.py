@@ -36,6 +36,7 @@ from neuro_eqprop.simulators.emulator.kernels import (
     FlatNetwork,
     Rows,
 )
+from neuro_eqprop.simulators.emulator.sparse_columns import by_column
 from neuro_eqprop.spiking.arithmetic import ONE, FloatArithmetic, to_12_bits
 from neuro_eqprop.spiking.counter_rng import mix
 from neuro_eqprop.spiking.fixed_point import integer_synapses
@@ -358,8 +359,6 @@ class Packed:
 def columns(synapses: SparseSynapses) -> tuple[Ints, Rows, Array]:
     """Heads, rows and weights of the columns of a sparse matrix."""
     if len(synapses.data) > COMPILED:
-        from neuro_eqprop.simulators.emulator.sparse_columns import by_column
-
         matrix = (synapses.indptr, synapses.indices, synapses.data)
         return by_column(*matrix, synapses.shape[1])
     turned = synapses.T

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,14 +18,13 @@ from neuro_eqprop.simulators.base import (
     Support,
     check_record,
 )
-from neuro_eqprop.simulators.emulator import BACKEND, numba_error
+from neuro_eqprop.simulators.emulator import BACKEND
+from neuro_eqprop.simulators.emulator.kernels import SampleArrays, emulate, workspace
 from neuro_eqprop.simulators.emulator.memory import check_memory
+from neuro_eqprop.simulators.emulator.packed import CurveCalls, Tables, tabulate
 from neuro_eqprop.simulators.recordings import Record, Recording, Sink
 from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
-
-if TYPE_CHECKING:
-    from neuro_eqprop.simulators.emulator.packed import Tables
 
 WORK = 2**28
 """Unit-steps per call of compiled code: about a second, so that Ctrl-C works."""
@@ -36,7 +35,7 @@ Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class RecordLayout:
     """Columns recorded at each step: (start, stop) by population and variable.
 
     `columns` has a row for each population: the first columns of spikes, of voltage or state,
@@ -56,13 +55,13 @@ class Log:
         )
 
 
-NO_LOG = Log({}, np.zeros((0, 3), dtype=np.int64), 0)
+NO_RECORD = RecordLayout({}, np.zeros((0, 3), dtype=np.int64), 0)
 
 
-def plan_log(network: SpikingNetwork, record: Record) -> Log:
+def plan_layout(network: SpikingNetwork, record: Record) -> RecordLayout:
     """The columns of a record; raises UnknownNameError for variables that do not exist."""
     if not (record.spikes or record.signals):
-        return NO_LOG
+        return NO_RECORD
     check_record(network, record)
     wanted = {*((name, "spikes") for name in record.spikes), *record.signals}
     places: dict[tuple[str, str], tuple[int, int]] = {}
@@ -73,7 +72,7 @@ def plan_log(network: SpikingNetwork, record: Record) -> Log:
                 columns[row, column] = width
                 places[population.name, variable] = (width, width + population.size)
                 width += population.size
-    return Log(places, columns, width)
+    return RecordLayout(places, columns, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +95,6 @@ class Emulator:
 
     def tables(self, network: SpikingNetwork) -> Tables:
         """The tables of a network, rebuilt if it is not the last one or has changed."""
-        try:
-            from neuro_eqprop.simulators.emulator.packed import tabulate
-        except ImportError as error:
-            raise numba_error(error) from error
         if not (self.known and self.known[0].built_from(network)):
             self.known[:] = [tabulate(network)]
         return self.known[0]
@@ -116,7 +111,7 @@ class Emulator:
         """Run all samples through the schedule."""
         check_run(self, network, stimulus)
         check_memory(network, stimulus.samples, len(schedule))
-        tables, log = self.tables(network), plan_log(network, record)
+        tables, log = self.tables(network), plan_layout(network, record)
         limit = deadlines.current()  # threads of a pool do not see it
         shape = (stimulus.samples, len(schedule), tables.units)
         messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
@@ -174,7 +169,7 @@ def run_samples(
     schedule: Schedule,
     *,
     first: int,
-    log: Log,
+    log: RecordLayout,
     into: tuple[Ints, Array, Array, Ints | None, Array],
     halt: Ints,
 ) -> None:
@@ -183,9 +178,6 @@ def run_samples(
     Writes messages, firing, drive, overflows and recorded values to `into`. Returns early once
     `halt` is not zero.
     """
-    from neuro_eqprop.simulators.emulator.kernels import SampleArrays, emulate, workspace
-    from neuro_eqprop.simulators.emulator.packed import CurveCalls
-
     given = np.empty((stimulus.samples, tables.units))
     pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
     for population in tables.network.populations:

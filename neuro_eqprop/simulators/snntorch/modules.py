@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.networks.activations import Activation
+from neuro_eqprop.simulators.step_recorder import Step
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -182,6 +183,12 @@ class Net(nn.Module):
             if here and projection.delay <= len(self.past):
                 total = total + weight(self.past[-projection.delay][projection.source])
         return total
+
+    def last(self, name: str) -> Step:
+        """What a population did in the last step."""
+        layer, variable = self.populations[name], self.network[name].neuron.variable
+        values = {"drive": layer.drive.numpy(), variable: getattr(layer, variable).numpy()}
+        return Step(layer.message.numpy(), layer.held.numpy(), values)
 
     def forward(self, beta: float) -> None:
         """One step of every population."""

@@ -87,15 +87,15 @@ def link(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CaseRun:
     """The result and the recordings of a case."""
 
     result: Result
     recordings: list[Recording]
 
 
-def run_case(backend: Backend, case: Case) -> Run:
+def run_case(backend: Backend, case: Case) -> CaseRun:
     """The result and the recordings of a case on a backend."""
     sink = MemorySink()
     result = backend.run(case.network, case.stimulus, case.schedule, record=case.record, sink=sink)
-    return Run(result, sink.recordings)
+    return CaseRun(result, sink.recordings)

@@ -11,7 +11,7 @@ from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.simulators.base import Backend, Feature
 from neuro_eqprop.simulators.recordings import Recording
 from neuro_eqprop.simulators.registry import load_backend
-from neuro_eqprop.simulators.testing.case import Case, Run, run_case
+from neuro_eqprop.simulators.testing.case import Case, CaseRun, run_case
 from neuro_eqprop.simulators.testing.cases import CASES
 from neuro_eqprop.simulators.testing.random_networks import draw_cases
 
@@ -58,7 +58,8 @@ def differences(got: Recording, want: Recording) -> Iterator[Difference]:
         if mine.shape != right.shape:
             raise AssertionError(f"{what} of {name!r} is {mine.shape}, not {right.shape}")
         for step, unit in differing(mine, right, tolerance)[:1]:
-            yield Difference(step, name, unit, what, mine[step, unit], right[step, unit])
+            values = (array[step, unit].item() for array in (mine, right))
+            yield Difference(int(step), name, int(unit), what, *values)
 
 
 def compare_recordings(got: list[Recording], want: list[Recording]) -> None:
@@ -79,7 +80,7 @@ def compare_recordings(got: list[Recording], want: list[Recording]) -> None:
             )
 
 
-def compare_results(got: Run, want: Run, case: Case) -> None:
+def compare_results(got: CaseRun, want: CaseRun, case: Case) -> None:
     """Raise an AssertionError at the first measurement that differs."""
     for what, mine, right, tolerance in (
         ("messages", got.result.messages, want.result.messages, 0.0),
@@ -96,12 +97,12 @@ def compare_results(got: Run, want: Run, case: Case) -> None:
             for sample, k, unit in differing(mine[name], right[name], tolerance)[:1]:
                 raise AssertionError(
                     f"sample {sample}, phase {case.schedule[k].name!r}, population {name!r}, "
-                    f"unit {unit}: {what} is {mine[name][sample, k, unit]!r}, "
-                    f"in the reference {right[name][sample, k, unit]!r}"
+                    f"unit {unit}: {what} is {mine[name][sample, k, unit].item()!r}, "
+                    f"in the reference {right[name][sample, k, unit].item()!r}"
                 )
 
 
-def compare_overflows(got: Run, want: Run) -> None:
+def compare_overflows(got: CaseRun, want: CaseRun) -> None:
     """Raise an AssertionError if the counts of overflows differ."""
     for name in {*got.result.overflows, *want.result.overflows}:
         mine, right = got.result.overflows.get(name), want.result.overflows.get(name)

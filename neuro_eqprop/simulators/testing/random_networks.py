@@ -14,7 +14,7 @@ from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU, TANH, box
 from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.simulators.testing.case import (
     Case,
-    Run,
+    CaseRun,
     in_fixed_point,
     record_everything,
     run_case,
@@ -198,7 +198,7 @@ def attempt_case(seed: int, number: int, *, attempt: int) -> Case:
     return Case(name, network, stimulus, schedule, record_everything(network))
 
 
-def ties(case: Case, run: Run) -> bool:
+def ties(case: Case, run: CaseRun) -> bool:
     """Whether some voltage of each spiking population was exactly at its threshold."""
     for population in case.network.populations:
         neuron, name = population.neuron, population.name
@@ -215,7 +215,7 @@ def ties(case: Case, run: Run) -> bool:
     return True
 
 
-def active(case: Case, run: Run) -> bool:
+def active(case: Case, run: CaseRun) -> bool:
     """Whether all populations send, and spiking ones have a tie and a unit that always fires."""
     for population in case.network.populations:
         rasters = [recording.spikes[population.name] for recording in run.recordings]

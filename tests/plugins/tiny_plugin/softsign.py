@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.networks.activations import Activation, Curve
+from neuro_eqprop.networks.activations import Activation, RateFunction
 
 
 def softsign(u: Any, _module: ModuleType) -> Any:  # noqa: ANN401
@@ -25,5 +25,9 @@ def energy(s: Array) -> Array:
 
 
 SOFTSIGN = Activation(
-    "softsign", -1.0, 1.0, Curve("softsign", softsign, slope, energy), formula="u / (1 + abs(u))"
+    "softsign",
+    -1.0,
+    1.0,
+    RateFunction("softsign", softsign, slope, energy),
+    formula="u / (1 + abs(u))",
 )

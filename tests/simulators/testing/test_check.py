@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from neuro_eqprop.common.arrays import UnknownNameError
-from neuro_eqprop.simulators.testing import check, check_backend
+from neuro_eqprop.simulators.base import Result
+from neuro_eqprop.simulators.reference.simulator import Reference
+from neuro_eqprop.simulators.testing import CASES, check, check_backend, check_case
 
 
 def test_the_example_of_check_backend_runs() -> None:
@@ -26,3 +30,15 @@ def test_an_unknown_name_lists_the_backends_closest_first() -> None:
 def test_a_backend_that_is_not_exact_is_refused_with_its_reason() -> None:
     with pytest.raises(ValueError, match="lava-stock cannot be compared spike by spike: Lava's"):
         check_backend("lava-stock")
+
+
+def test_a_difference_is_named_in_plain_numbers() -> None:
+    class Late(Reference):
+        def run(self, *arguments: Any, **options: Any) -> Result:  # noqa: ANN401
+            result = super().run(*arguments, **options)
+            name = next(iter(result.firing))
+            firing = {**result.firing, name: result.firing[name] + 0.5}
+            return replace(result, firing=firing)
+
+    with pytest.raises(AssertionError, match=r"firing is \d\.\d+, in the reference \d\.\d+$"):
+        check_case(Late(), CASES[0])
