@@ -29,6 +29,7 @@ HOMES = {
     "Split": "data",
     "SweepResult": "runs.sweeps.result",
     "Trace": "traces.trace",
+    "Trainer": "api.trainer",
     "check_backend": "simulators.testing",
     "check_data": "data.manage",
     "check_environment": "runs.environment",

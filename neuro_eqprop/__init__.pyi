@@ -9,6 +9,7 @@ from neuro_eqprop.api.run import open_run as open_run
 from neuro_eqprop.api.spiking_model import SpikingModel as SpikingModel
 from neuro_eqprop.api.sweep import sweep as sweep
 from neuro_eqprop.api.train import train as train
+from neuro_eqprop.api.trainer import Trainer as Trainer
 from neuro_eqprop.chips.energy.result import EnergyEstimate as EnergyEstimate
 from neuro_eqprop.chips.energy.result import EnergyReport as EnergyReport
 from neuro_eqprop.chips.profile import Profile as Profile
@@ -61,6 +62,7 @@ __all__ = [
     "Split",
     "SweepResult",
     "Trace",
+    "Trainer",
     "check_backend",
     "check_data",
     "check_environment",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,9 @@ from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.data.from_arrays import USUAL
-from neuro_eqprop.runs.train import (
-    check_device,
-    dry_run,
-    epochs,
-    initial_snapshot,
-    no_progress,
-    probed,
-    progress_row,
-)
 from neuro_eqprop.simulators.base import Backend
-from neuro_eqprop.training.history import History
+from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.metrics import probe_diagnostics
 from neuro_eqprop.training.study import Study, make_study
 
 UNSUPPORTED = {
@@ -170,22 +163,21 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, numbers = np.unique(y, return_inverse=True)
         split = Split(x, np.asarray(numbers, dtype=np.int64))
         study = self.study()
-        check_device(study.training.device)
         data = Dataset.from_splits("fit", split, split, len(self.classes_), self.shape or ())
         network = study.network(data)
-        dry_run(study, network, data)
-        at, rows = initial_snapshot(study, network), []
-        for progress in epochs(study, network, data, at, no_progress):
-            at = progress.snapshot
-            rows.append(progress_row(progress))
+        loop = TrainingLoop(study, network, data)
+        while not loop.finished:
+            right = f"train accuracy {loop.epoch(evaluate=False)['train_accuracy']:.4f}"
             if self.verbose:
-                right = f"train accuracy {progress.train_accuracy:.4f}"
-                print(f"epoch {at.epoch}/{study.training.epochs}: {right}")
-        warning = probed(study, network, data, at, truth=False).warning
+                print(f"epoch {loop.epochs}/{study.training.epochs}: {right}")
+        warning = probe_diagnostics(
+            study, network, data, loop.params, loop.rule, truth=False
+        ).warning
         if warning:
             warnings.warn(warning, ConvergenceWarning, stacklevel=2)
-        params = {name: value.astype(np.float64) for name, value in at.params.items()}
-        self.model_ = Model(network, params, at.epoch, study, History(tuple(rows)))
+        trained = loop.model()
+        params = {name: value.astype(np.float64) for name, value in trained.params.items()}
+        self.model_ = Model.of(replace(trained, params=params))
         self.history_ = self.model_.history
         return self
 

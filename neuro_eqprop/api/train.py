@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.api.run import Run
+from neuro_eqprop.api.trainer import Trainer
 from neuro_eqprop.common.arrays import ArgumentError, check_callback
-from neuro_eqprop.data import Dataset, hold_out, load_data, save_npz
+from neuro_eqprop.data import Dataset, save_npz
 from neuro_eqprop.networks.network import Network
+from neuro_eqprop.runs import run_folder
 from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.runs.train import (
     ARRAYS,
-    NO_DATA,
-    BatchCallback,
     EpochCallback,
     TrainingOutput,
     TrainingWarning,
     data_name,
-    no_metrics,
-    no_progress,
-    starting_study,
-    train_study,
+    train_loop,
 )
 from neuro_eqprop.training.distributed import started_by_torchrun
-from neuro_eqprop.training.study import Study, adapt
+from neuro_eqprop.training.loop import BatchCallback
+from neuro_eqprop.training.rules.base import Update
+from neuro_eqprop.training.study import Study, read
+from neuro_eqprop.training.trained import TrainedNetwork
 
 
 def train(  # noqa: PLR0913 - keyword arguments, all with defaults
-    network: str | Path | Network | Study | None = None,
+    network: str | Path | Network | TrainedNetwork | Study | None = None,
     data: str | Path | Dataset | None = None,
     *,
+    rule: str | Update | None = None,
     out: str | Path | None = None,
     force: bool = False,
     resume: bool = False,
@@ -52,12 +52,15 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
 
     Parameters
     ----------
-    network : str, Path, Network or Study
-        The name of a model ("layered", "looped", "conv", "transformer", ...), a network, or a
-        study: all settings, as an object or in a `.toml` file. None resumes the run in `out`.
+    network : str, Path, Network, Model or Study
+        The name of a model ("layered", "looped", "conv", "transformer", ...); a network; a model,
+        from whose parameters the training goes on; or a study: all settings, as an object or in a
+        `.toml` file. None resumes the run in `out`.
     data : str, Path or Dataset, optional
         The name of a data set ("digits", "mnist"), a `.npz` file, or the data; a study names its
         own.
+    rule : str or callable, optional
+        The name of an update rule, or a function as `Trainer` describes it.
     out : str or Path, optional
         The run folder to write; None keeps the result in memory.
     force : bool
@@ -78,7 +81,7 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         last finished epoch. None for no limit.
     **settings
         Settings of the study by name: `hidden`, `activation`, `epochs`, `batch`, `learning_rate`,
-        `beta`, `rule`, `nudging`, `seed`, `validation`, ...
+        `beta`, `nudging`, `seed`, `validation`, ...
 
     Returns
     -------
@@ -111,35 +114,36 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     path = None if out is None else Path(out)
     if resume and path is None:
         raise ArgumentError("a run is resumed in its folder; name it by `out`")
-    base = starting_study(network, path, resume=resume)
-    if data is None and base.dataset == NO_DATA:
-        raise TypeError("train takes the data second: a name, a .npz file or a Dataset")
-    whole = load_data(base.dataset if data is None else data)
-    study = adapt(base, dict(**settings, dataset=data_name(data, whole, path)))
-    part = study.training.validation
-    loaded = hold_out(whole, part, study.seed) if part else whole
-    made = network if isinstance(network, Network) else study.network(loaded)
+    if network is None and resume and path is not None:
+        run_folder.check_begun(path)
+        network = read(path / run_folder.STUDY)
+    if isinstance(data, Dataset):
+        settings = {"dataset": data_name(data, data, path), **settings}
+    if network is None:
+        raise TypeError("train takes the name of a model, a Network, a Model or a Study first")
+    trainer = Trainer(network, data, rule=rule, **settings)
     output = TrainingOutput(
         path,
         force,
         resume,
         None if traces is None else Path(traces),
-        progress or no_metrics,
-        on_batch or no_progress,
+        progress,
+        on_batch,
         announce or no_announcement,
         deadline,
     )
-    model, diverged = train_study(study, made, loaded, output)
-    main = started_by_torchrun().main
-    if main and path is not None and study.dataset == str((path / ARRAYS).resolve()):
-        save_npz(whole, path / ARRAYS)
-    if diverged:
-        warnings.warn(diverged, TrainingWarning, stacklevel=2)
-    return Model.of(replace(model, diverged=diverged))
+    model = train_loop(trainer, output)
+    if isinstance(data, Dataset) and path is not None and started_by_torchrun().main:
+        arrays = (path / ARRAYS).resolve()
+        if trainer.study.dataset == str(arrays):
+            save_npz(data, arrays)
+    if model.diverged:
+        warnings.warn(model.diverged, TrainingWarning, stacklevel=2)
+    return Model.of(model)
 
 
 def run_training(
-    study: Study, out: Path, *, force: bool, resume: bool, on_epoch: EpochCallback = no_metrics
+    study: Study, out: Path, *, force: bool, resume: bool, on_epoch: EpochCallback | None = None
 ) -> dict[str, Any]:
     """Train a study into a run folder; return the fields of `train --json`."""
     model = train(study, out=out, force=force, resume=resume, progress=on_epoch)

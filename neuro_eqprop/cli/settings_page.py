@@ -15,9 +15,8 @@ from neuro_eqprop.common.plugins import Registry
 from neuro_eqprop.common.settings import default_of, limits_of, settings_of
 from neuro_eqprop.networks.activations import ACTIVATIONS, activation
 from neuro_eqprop.networks.architectures.registry import MODELS
-from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.rules.registry import RULES
-from neuro_eqprop.training.settings import TrainingSettings
+from neuro_eqprop.training.settings import Nudging, TrainingSettings
 from neuro_eqprop.training.study import TOP, Study
 
 INTRODUCTION = """\

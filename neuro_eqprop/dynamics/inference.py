@@ -17,6 +17,8 @@ from neuro_eqprop.networks.ops.protocol import Ops, Values
 
 SETTLED = Stop(1e-6, 1000)
 """Default stopping rule of inference."""
+COARSE = Stop(1e-4, 200)
+"""Stopping rule of the metrics of a training."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -335,6 +335,23 @@ class Network:
             and self[connection.source].role is not Role.INPUT
         )
 
+    @cached_property
+    def layers_without_feedback(self) -> tuple[str, ...]:
+        """The hidden layers that are driven only by the input and by each other, in order."""
+        found: list[str] = []
+        for layer in self.layers:
+            feedback = any(
+                layer.name == c.source and (self.feeds_back(c) or c.loops) for c in self.connections
+            )
+            feedforward = all(
+                c.source in found or self[c.source].role is Role.INPUT
+                for c in self.connections
+                if c.target == layer.name
+            )
+            if layer.role is Role.HIDDEN and feedforward and not feedback:
+                found.append(layer.name)
+        return tuple(found)
+
     def feedback(self, connection: Connection) -> float:
         """The factor of the transposed weight in the backward direction: k_target / k_source."""
         return self[connection.target].stiffness / self[connection.source].stiffness

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.runs.simulate import settle
 from neuro_eqprop.simulators.learning import (
     NO_RECORD,
@@ -26,51 +25,35 @@ from neuro_eqprop.simulators.recordings import Record
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.make_plastic import ALWAYS, parameters
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import Nudging, TrainingConfig
-from neuro_eqprop.training.optimizers import ClippedDescent
+from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.rules.contrastive import phase_gradients
 from neuro_eqprop.training.rules.phases import settle_phases
+from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule, RuleSettings
 
 
-def rate_config(schedule: Schedule, *, free: int, nudged: int) -> TrainingConfig:
-    """Return the training settings that correspond to the phases of on-chip learning.
+def rate_settings(schedule: Schedule, *, free: int, nudged: int) -> RuleSettings:
+    """Return the rule settings that correspond to the phases of on-chip learning.
 
     `free` and `nudged` are the steps of the phases; rates settle in fewer steps than spikes.
     """
-    return TrainingConfig(
-        epochs=1,
-        batch=1,
-        optimizer="sgd",
-        learning_rate=1.0,
-        nudging=Nudging.CENTERED if len(schedule) == 3 else Nudging.POSITIVE,
+    return ContrastiveSettings(
+        Rule.HEBBIAN,
+        nudging=(Nudging.CENTERED if len(schedule) == 3 else Nudging.POSITIVE).value,
         beta=max(phase.beta for phase in schedule),
         free_steps=free,
         nudged_steps=nudged,
-        seed=0,
         tolerance=1e-9,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SummedRule:
-    """Hebbian rule with gradients summed over the batch; stores the drive of the output."""
-
-    drives: list[Array] = dataclass_field(default_factory=list)
-
-    def __call__(
-        self,
-        ops: Ops,
-        network: Network,
-        params: Mapping[str, Values],
-        batch: Batch,
-        config: TrainingConfig,
-    ) -> BatchUpdate:
-        """Compute the update of a batch, see `training.rules.registry.UpdateRule`."""
-        free = field(ops, network, params, batch.x)
-        settled = settle_phases(free, batch, config)
-        self.drives.append(np.asarray(free.drive(network.output.name, settled.rest.state)))
-        return settled.update(phase_gradients(settled, batch, config, -1.0), batch, config)
+def summed_update(
+    network: Network, params: Mapping[str, Values], batch: Batch, settings: RuleSettings
+) -> tuple[dict[str, Values], Array]:
+    """Return the Hebbian gradients, summed over a batch, and the drive of the output at rest."""
+    free = field(NumpyOps(), network, params, batch.x)
+    settled = settle_phases(free, batch, settings)
+    drive = np.asarray(free.drive(network.output.name, settled.rest.state))
+    return phase_gradients(settled, batch, settings, -1.0), drive
 
 
 def to_batch(network: Network, stimulus: Stimulus) -> Batch:
@@ -88,29 +71,31 @@ class RateLearner(Learner):
     """
 
     network: Network
-    config: TrainingConfig
+    settings: RuleSettings
     limit: float
     name: str = "rate"
 
     def run(self, log: LearningLog) -> Learned:
         """Learn from all samples; rates have no tags and no events."""
-        plastic, optimizer, rule = log.plastic, ClippedDescent(self.limit), SummedRule()
+        plastic = log.plastic
         before = {name: plastic.projection(name).weight for name in plastic.learns}
         params = parameters(self.network, plastic, before)
         for part in log.parts(plastic.rule.batch):
             batch = to_batch(self.network, log.training.stimulus.take(part.start, part.stop))
             rate = float(log.training.rates[part.stop - 1]) / (part.stop - part.start)
             after = dict(params)
-            update = rule(NumpyOps(), self.network, params, batch, self.config)
-            optimizer.step(after, update.gradients, rate)
-            log.drives[part] = rule.drives[-1]
+            update, log.drives[part] = summed_update(self.network, params, batch, self.settings)
+            for name, gradient in update.items():
+                # Adding zero turns -0.0 into 0.0, so that equal weights have equal bytes.
+                wanted = params[name] - rate * gradient + 0.0
+                after[name] = np.clip(wanted, -self.limit, self.limit)
+                log.clipped += int(np.count_nonzero(after[name] != wanted))
             if log.record != NO_RECORD:
                 self.record(log, part, batch, params, after)
             params = after
         weights = {c.name: params[c.name] for c in self.network.connections}
         for layer in self.network.moving:
             weights[f"{ALWAYS}->{layer.name}"] = params[layer.name].reshape(-1, 1)
-        log.clipped = optimizer.clipped
         return replace(log.result(weights, {}), counts={})
 
     def record(
@@ -173,14 +158,14 @@ def directions(
     `params` are the current parameters of the rate network that `plastic` was made from. Each
     sample is learned on its own, with a learning rate of zero.
     """
-    config, ops = rate_config(plastic.rule.schedule, free=2000, nudged=2000), NumpyOps()
+    settings = rate_settings(plastic.rule.schedule, free=2000, nudged=2000)
     rates: dict[str, list[float]] = {}
     gradients: dict[str, list[float]] = {}
     for k in range(stimulus.samples):
         sample = stimulus.take(k, k + 1)
         learned = learner.learn(plastic, TrainingSamples(sample, np.zeros(1)))
         batch = to_batch(network, sample)
-        updates = SummedRule()(ops, network, params, batch, config).gradients
+        updates, _ = summed_update(network, params, batch, settings)
         exact = exact_gradient(network, params, batch)
         for name, update in updates.items():
             tag = learned.tags[name if "->" in name else f"{ALWAYS}->{name}"].ravel()

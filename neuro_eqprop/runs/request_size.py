@@ -133,8 +133,14 @@ def check_rates(samples: int, steps: int, units: int) -> None:
     check_request("the recording of rates", seconds=seconds, held=8.0 * steps, steps=steps)
 
 
-def check_epochs(epochs: int, batches: int, samples: int, products: float) -> None:
-    """Raise TooLargeError for a training that is too long; `products` are the MACs of a sample."""
+def check_epochs(
+    epochs: int, batches: int, samples: int, products: float, *, held: float = 0.0
+) -> None:
+    """Raise TooLargeError for a training that is too long; `products` are the MACs of a sample.
+
+    `held` are the bytes of its parameters.
+    """
     seconds = epochs * samples * products / PRODUCTS_PER_SECOND
     # The learning rates of all batches are computed in advance.
-    check_request(f"a training of {epochs} epochs", seconds=seconds, held=32.0 * epochs * batches)
+    held += 32.0 * epochs * batches
+    check_request(f"a training of {epochs} epochs", seconds=seconds, held=held)

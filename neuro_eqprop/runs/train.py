@@ -1,73 +1,44 @@
-"""Train a network with the settings of a study, in memory or into a run folder."""
+"""Drive a training: run folder, trace, resuming, patience, deadline, several processes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from neuro_eqprop.common.arrays import Array, type_name
-from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data, one_hot
-from neuro_eqprop.dynamics.inference import score
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.files.deadlines import DeadlineError
 from neuro_eqprop.files.read import read_jsonl
 from neuro_eqprop.files.write import append_json, remove, write_text
-from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
-from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs import checkpoint, run_folder
 from neuro_eqprop.runs.on_chip_config import was_learned_on_chip
 from neuro_eqprop.runs.request_size import check_epochs
 from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement
-from neuro_eqprop.runs.training_result import SETTLED
 from neuro_eqprop.runs.training_trace import probing
 from neuro_eqprop.training import study as config
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import TrainingConfig
-from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
-from neuro_eqprop.training.distributed import (
-    ALONE,
-    ProcessGroup,
-    from_main,
-    process_group,
-)
+from neuro_eqprop.training.distributed import from_main, process_group
 from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
-from neuro_eqprop.training.history import History, read_history
-from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
+from neuro_eqprop.training.history import read_history
+from neuro_eqprop.training.loop import BatchCallback, TrainingLoop
 from neuro_eqprop.training.optimizers import make_optimizer
-from neuro_eqprop.training.rules.contrastive import contrastive, path_of
-from neuro_eqprop.training.rules.hybrid import stem_of
-from neuro_eqprop.training.rules.registry import RULES
-from neuro_eqprop.training.settings import TrainingSettings
 from neuro_eqprop.training.study import Study
-from neuro_eqprop.training.train import Progress, Snapshot
-from neuro_eqprop.training.train import train as train_epochs
 from neuro_eqprop.training.trained import TrainedNetwork
-from neuro_eqprop.training.weight_quantiles import weight_quantiles
 
 EpochCallback = Callable[[dict[str, Any]], None]
 """Called with the metrics of each finished epoch."""
-BatchCallback = Callable[[float, float], None]
-"""Called with the fraction of an epoch since the last call, and its accuracy so far."""
 
 
 class TrainingWarning(UserWarning):
     """The training diverged; the model is that of an earlier epoch."""
-
-
-def no_progress(part: float, right: float) -> None:
-    """No-op batch callback."""
-
-
-def no_metrics(row: dict[str, Any]) -> None:
-    """No-op epoch callback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +51,8 @@ class TrainingOutput:
     resume: bool = False
     traces: Path | None = None
     """Trace file in which a few samples are recorded after each epoch."""
-    on_epoch: EpochCallback = no_metrics
-    on_batch: BatchCallback = no_progress
+    on_epoch: EpochCallback | None = None
+    on_batch: BatchCallback | None = None
     announce: AnnounceCallback = no_announcement
     deadline: float | None = None
     """Time limit in seconds."""
@@ -103,30 +74,6 @@ class TrainingOutput:
 
 IN_MEMORY = TrainingOutput()
 """No files, callbacks or deadline."""
-
-
-def starting_study(
-    network: str | Path | Network | Study | None, out: Path | None, *, resume: bool
-) -> Study:
-    """Return the study before the settings are applied: of a model, network, file or run."""
-    if isinstance(network, Study):
-        return network
-    if isinstance(network, Network):
-        return config.make_study(model=config.CUSTOM.name, dataset=NO_DATA)
-    if network is None and resume and out is not None:
-        run_folder.check_begun(out)
-        return config.read(out / run_folder.STUDY)
-    if not isinstance(network, str | Path):
-        raise TypeError(
-            f"train takes the name of a model, a Network or a Study first, not {type_name(network)}"
-        )
-    if Path(network).suffix == ".toml":
-        return config.read(Path(network))
-    return config.make_study(model=str(network), dataset=NO_DATA)
-
-
-NO_DATA = ""
-"""Placeholder for the data set of a study that is made from a model name or a network."""
 ARRAYS = "data.npz"
 """File of a run folder with data that were passed as arrays."""
 
@@ -140,201 +87,96 @@ def data_name(data: str | Path | Dataset | None, loaded: Dataset, out: Path | No
     return str((out / ARRAYS).resolve())
 
 
-def train_study(
-    study: Study, network: Network, data: Dataset, output: TrainingOutput = IN_MEMORY
-) -> tuple[TrainedNetwork, str | None]:
-    """Train a network with the settings of a study.
+def train_loop(loop: TrainingLoop, output: TrainingOutput = IN_MEMORY) -> TrainedNetwork:
+    """Train the epochs that are left, in memory or into a run folder.
 
-    Returns the model of the last epoch and None; if the training diverged, that of the last good
-    epoch and the reason.
+    Returns the model of the last epoch, or of the best one with `patience`; if the training
+    diverged, that of the last good epoch, with the reason in `diverged`.
     """
-    with process_group(study.training.device) as group:
-        if group.main:
-            return train_in_group(study, network, data, output, group)
-        return train_in_group(study, network, data, IN_MEMORY, group)
-
-
-def train_in_group(
-    study: Study, network: Network, data: Dataset, output: TrainingOutput, group: ProcessGroup
-) -> tuple[TrainedNetwork, str | None]:
-    """Train as one process of a group, see `train_study`; the main one evaluates and writes."""
-    check_device(study.training.device)
-    check_sizes(network, data)
-    check_length(study, network, data)
-    out, traces, overwrite = output.path, output.traces, output.force or output.resume
-    if traces is not None and traces.exists() and not overwrite:
-        raise run_folder.RunError(f"{traces} exists already; name another file or use force=True")
-    dry_run(study, network, data)
-    if out is None:
-        with output.limited():
-            return train_prepared(study, network, data, output, group)
-    with output.limited(), run_folder.writing(out, force=output.force, resume=output.resume):
-        return train_prepared(study, network, data, output, group)
-
-
-def train_prepared(
-    study: Study, network: Network, data: Dataset, output: TrainingOutput, group: ProcessGroup
-) -> tuple[TrainedNetwork, str | None]:
-    """Train with checked settings, and a run folder that is locked, see `train_study`."""
-    out, traces, overwrite = output.path, output.traces, output.force or output.resume
-    start = (
-        initial_snapshot(study, network) if out is None else prepare(study, network, out, output)
-    )
-    start = from_main(start, group)
-    output.on_batch(float(start.epoch), 0.0)
-    rows = list(read_history(out / run_folder.METRICS)) if out is not None else []
-    best = BestEpoch(study, network, out, rows)
-    if best.patience and group.size > 1:
-        raise run_folder.RunError("patience needs one process: leave it out, or use no torchrun")
-    diverged: TrainingError | None = None
-    with probing(
-        traces,
-        study,
-        network,
-        data,
-        start=start,
-        first=initial_snapshot(study, network),
-        overwrite=overwrite,
-        announce=output.announce,
-    ) as record_epoch:
-        try:
-            remaining = epochs(study, network, data, start, output.on_batch, group)
-            for progress in () if best.is_over(start.epoch) else remaining:
-                start = progress.snapshot
-                if not group.main:
-                    continue
-                row = metrics(study, progress, network, data)
-                rows.append(row)
+    with process_group(loop.study.training.device) as group, output.limited():
+        loop.group, output = group, output if group.main else IN_MEMORY
+        out, overwrite = output.path, output.force or output.resume
+        with opened(loop, output):
+            if output.on_batch is not None:
+                output.on_batch(float(loop.epochs), 0.0)
+            last, diverged = loop.current(), ""
+            with probing(
+                output.traces, loop, overwrite=overwrite, announce=output.announce
+            ) as record:
                 try:
-                    # Before the state is saved: a resumed run needs the trace up to its state.
-                    record_epoch(start, row)
-                finally:
-                    best.add(row, start)
-                    if out is not None:
-                        save_epoch(out, network, start, row)
-                output.on_epoch(row)
-                if best.is_over(start.epoch):
-                    break
-        except TrainingError as error:
-            diverged = error
-    if diverged is not None and not start.epoch:
-        raise diverged
-    start = best.snapshot or start
-    model = TrainedNetwork(network, start.params, start.epoch, study, History(tuple(rows)))
-    if out is not None:
-        run_folder.save_model(out, model)
-        remove(out / run_folder.BEST)
-    if diverged is None:
-        return model, None
+                    while not loop.finished:
+                        row = loop.epoch(output.on_batch, evaluate=group.main)
+                        last = loop.current()
+                        try:
+                            # Before the state is saved: a resumed run needs the trace up to it.
+                            record(last, row)
+                        finally:
+                            if out is not None:
+                                save_epoch(out, loop, last, row)
+                        if output.on_epoch is not None:
+                            output.on_epoch(row)
+                except TrainingError as error:
+                    if not last.epochs:
+                        raise
+                    diverged = str(error)
+            model = last if loop.best is None else replace(loop.best, history=last.history)
+            if out is not None:
+                run_folder.save_model(out, model)
+                remove(out / run_folder.BEST)
+    if not diverged:
+        return model
     where = "the result is" if out is None else f"{out} keeps"
-    epoch = f"epoch {start.epoch} of {study.training.epochs}"
-    return model, f"{diverged}; {where} the model of {epoch}, the last good one"
+    epoch = f"epoch {model.epochs} of {loop.study.training.epochs}"
+    reason = f"{diverged}; {where} the model of {epoch}, the last good one"
+    return replace(model, diverged=reason)
 
 
-class BestEpoch:
-    """Epoch with the best validation accuracy so far, for early stopping (`patience`).
-
-    Its parameters are stored in the run folder, so that a resumed training ends with the same
-    model.
-    """
-
-    def __init__(
-        self, study: Study, network: Network, out: Path | None, rows: Sequence[Mapping[str, Any]]
-    ) -> None:
-        self.patience, self.network = study.training.patience, network
-        self.file = None if out is None else out / run_folder.BEST
-        self.accuracy, self.snapshot = -1.0, self.read(rows) if self.patience and rows else None
-        if self.patience and rows:
-            self.accuracy = max(row["validation_accuracy"] for row in rows)
-
-    def read(self, rows: Sequence[Mapping[str, Any]]) -> Snapshot | None:
-        """Return the best of the epochs in `rows` of an interrupted training.
-
-        None if the file holds a later epoch than `rows`: that epoch is trained again, and is the
-        best.
-        """
-        assert self.file is not None
-        kept = checkpoint.load(self.file)
-        return Snapshot(kept.epochs, kept.params) if kept.epochs <= len(rows) else None
-
-    def add(self, row: Mapping[str, Any], snapshot: Snapshot) -> None:
-        """Store an epoch if it is better than all before."""
-        if not self.patience or row["validation_accuracy"] <= self.accuracy:
-            return
-        self.accuracy, self.snapshot = row["validation_accuracy"], snapshot
-        if self.file is not None:
-            checkpoint.save(
-                self.file, TrainedNetwork(self.network, snapshot.params, snapshot.epoch)
-            )
-
-    def is_over(self, epoch: int) -> bool:
-        """Return whether the last `patience` epochs brought no improvement."""
-        return self.snapshot is not None and epoch - self.snapshot.epoch >= self.patience
+@contextmanager
+def opened(loop: TrainingLoop, output: TrainingOutput) -> Iterator[None]:
+    """Hold the run folder of a training, if there is one, begun or resumed, in a context."""
+    out, traces, group = output.path, output.traces, loop.group
+    if group.size > 1 and loop.study.training.patience:
+        raise run_folder.RunError("patience needs one process: leave it out, or use no torchrun")
+    if traces is not None and traces.exists() and not (output.force or output.resume):
+        raise run_folder.RunError(f"{traces} exists already; name another file or use force=True")
+    if out is None:
+        share_state(loop)
+        yield
+        return
+    with run_folder.writing(out, force=output.force, resume=output.resume):
+        if output.resume:
+            resume(loop, out)
+        else:
+            write_text(out / run_folder.STUDY, config.write(loop.study))
+            if loop.warm:  # the settings alone do not say where it began
+                checkpoint.save(out / run_folder.RESUME, loop.current(), loop.memory())
+        share_state(loop)
+        try:
+            yield
+        except TrainingError:
+            if loop.warm and not loop.rows:
+                remove(out / run_folder.RESUME)
+            raise
 
 
-def save_epoch(out: Path, network: Network, snapshot: Snapshot, row: dict[str, Any]) -> None:
+def share_state(loop: TrainingLoop) -> None:
+    """Continue from the state of the main process, which alone has read the run folder."""
+    if loop.group.size > 1:
+        loop.load_state_dict(from_main(loop.state_dict(), loop.group))
+
+
+def save_epoch(
+    out: Path, loop: TrainingLoop, model: TrainedNetwork, row: Mapping[str, Any]
+) -> None:
     """Write the metrics of an epoch, then the state to resume from.
 
-    The order ensures that the metrics are never behind the state if the process is killed.
+    The order ensures that the metrics are never behind the state if the process is killed. The best
+    epoch is kept, so that a resumed training ends with the same model.
     """
+    if loop.best is not None and loop.best.epochs == model.epochs:
+        checkpoint.save(out / run_folder.BEST, loop.best)
     append_json(out / run_folder.METRICS, row)
-    kept = TrainedNetwork(network, snapshot.params, snapshot.epoch)
-    checkpoint.save(out / run_folder.RESUME, kept, snapshot.memory)
-
-
-def check_sizes(network: Network, data: Dataset) -> None:
-    """Raise ValueError if the sizes of network and data differ."""
-    sizes = network.input.size, network.output.size
-    if sizes != (data.features, data.classes):
-        raise ValueError(
-            f"the network goes from {sizes[0]} to {sizes[1]} units, but {data.name!r} has "
-            f"{data.features} features and {data.classes} classes"
-        )
-
-
-def epochs(
-    study: Study,
-    network: Network,
-    data: Dataset,
-    start: Snapshot,
-    tick: BatchCallback,
-    group: ProcessGroup = ALONE,
-) -> Iterator[Progress]:
-    """Train the remaining epochs, and yield the progress after each."""
-
-    def on_batch(samples: int, right: float) -> None:
-        deadlines.check()
-        tick(samples / len(data.train), right)
-
-    ops = TorchOps(device=study.training.device)
-    view = study.view(data)
-    config = study.recipe()
-    return train_epochs(
-        network, data.train, config, start, ops=ops, on_batch=on_batch, augment=view, group=group
-    )
-
-
-@torch.no_grad()
-def dry_run(study: Study, network: Network, data: Dataset) -> None:
-    """Train two samples for one step, so that bad settings fail before training starts."""
-    ops, few = TorchOps(device=study.training.device), data.train.take(slice(2))
-    study.view(data)
-    check_training(study.training)
-    stem = stem_of(network)
-    if stem and RULES[study.rule.name].needs_feedback:
-        raise TrainingError(
-            f"no feedback reaches layer {stem[0]!r}, so rule {study.rule.name!r} would not change "
-            f"its weights: use rule 'single-phase', 'hybrid' or 'asymmetric'"
-        )
-    recipe = replace(study.recipe(), free_steps=1, nudged_steps=1)
-    params = {
-        name: ops.from_numpy(value)
-        for name, value in initial_snapshot(study, network).params.items()
-    }
-    batch = Batch(
-        ops.from_numpy(few.x), ops.from_numpy(one_hot(few.y, data.classes)), measured=False
-    )
-    RULES[recipe.rule].update(ops, network, params, batch, recipe)
+    checkpoint.save(out / run_folder.RESUME, model, loop.memory())
 
 
 def check_length(study: Study, network: Network, data: Dataset) -> None:
@@ -343,54 +185,43 @@ def check_length(study: Study, network: Network, data: Dataset) -> None:
     A sample is assumed to settle in a tenth of the free steps.
     """
     training, samples = study.training, len(data.train)
-    products = 2 * sum(value.size for value in initial_snapshot(study, network).params.values())
-    products *= max(1, study.rule.free_steps // 10)
-    check_epochs(training.epochs, -(-samples // training.batch), samples, products)
+    sizes = sum(prod(shape) for shape in network.parameters().values())
+    products = 2 * sizes * max(1, study.rule.free_steps // 10)
+    batches = -(-samples // training.batch)
+    check_epochs(training.epochs, batches, samples, products, held=4.0 * sizes)
 
 
-def check_training(training: TrainingSettings) -> None:
-    """Raise ValueError for options of the optimizer or schedule whose values torch rejects."""
-    make_optimizer(training.optimizer, training.learning_rate, {"any": torch.zeros(1)})
-    learning_rates(training.lr_schedule, training.learning_rate, TrainingLength(training.epochs, 1))
-
-
-def prepare(study: Study, network: Network, out: Path, output: TrainingOutput) -> Snapshot:
-    """Return the first state of a training in a folder: initial, or to resume from."""
-    if output.resume:
-        return resume_snapshot(study, network, out)
-    start = initial_snapshot(study, network)
-    write_text(out / run_folder.STUDY, config.write(study))
-    return start
-
-
-def initial_snapshot(study: Study, network: Network) -> Snapshot:
-    """Return the state before the first epoch."""
-    params = initialize(network, np.random.default_rng(study.seed))
-    return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
-
-
-def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
-    """Return the state after the last finished epoch of the run in `out`."""
+def resume(loop: TrainingLoop, out: Path) -> None:
+    """Continue after the last finished epoch of the run in `out`."""
     if was_learned_on_chip(out):
         raise run_folder.RunError(
             f"{out} learns on a chip; go on with `neuro-eqprop learn --resume`"
         )
-    if config.read(out / run_folder.STUDY) != study:
+    if config.read(out / run_folder.STUDY) != loop.study:
         raise run_folder.RunError(
             f"{out} was begun with other settings, and a run is resumed as it was begun; leave "
             f"them out, or train anew with another `out`"
         )
-    left, start = out / run_folder.RESUME, initial_snapshot(study, network)
+    left, epochs = out / run_folder.RESUME, 0
     if left.exists():
         kept, memory = checkpoint.load_training(left)
-        if kept.network != network:
+        if kept.network != loop.network:
             raise run_folder.RunError(f"{left} holds a network that is not that of the study")
-        check_optimizer_state(study, kept.params, memory, left)
-        start = Snapshot(kept.epochs, kept.params, memory)
+        check_optimizer_state(loop.study, kept.params, memory, left)
+        epochs = kept.epochs
+        state = {"steps": epochs * loop.epoch_steps, "params": kept.params, "memory": memory}
+        loop.load_state_dict(state)
     elif (out / run_folder.MODEL).exists():
-        raise run_folder.RunError(f"{out} has nothing to resume: {ended(study, out)}")
-    trim(out / run_folder.METRICS, start.epoch)
-    return start
+        raise run_folder.RunError(
+            f"{out} has nothing to resume: {why_not_resumable(loop.study, out)}"
+        )
+    truncate_metrics(out / run_folder.METRICS, epochs)
+    loop.rows = [dict(row) for row in read_history(out / run_folder.METRICS)]
+    if loop.study.training.patience and loop.rows:
+        loop.best_accuracy = max(row["validation_accuracy"] for row in loop.rows)
+        best = checkpoint.load(out / run_folder.BEST)
+        # A later epoch is trained again, and is the best again.
+        loop.best = replace(best, study=loop.study) if best.epochs <= epochs else None
 
 
 def check_optimizer_state(
@@ -414,7 +245,7 @@ def check_optimizer_state(
             )
 
 
-def ended(study: Study, out: Path) -> str:
+def why_not_resumable(study: Study, out: Path) -> str:
     """Return why a run cannot be resumed: it finished or diverged."""
     done = checkpoint.load(out / run_folder.MODEL).epochs
     if done >= study.training.epochs or study.training.patience:
@@ -425,7 +256,7 @@ def ended(study: Study, out: Path) -> str:
     )
 
 
-def trim(path: Path, epochs: int) -> None:
+def truncate_metrics(path: Path, epochs: int) -> None:
     """Remove the metrics of epochs after `epochs`."""
     rows = read_jsonl(path)[:epochs]
     if epochs and not rows:
@@ -434,112 +265,6 @@ def trim(path: Path, epochs: int) -> None:
             f"or train anew with another --out"
         )
     write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
-
-
-PROBED = 16
-"""Number of training samples for the diagnostics after each epoch."""
-
-
-def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -> dict[str, Any]:
-    """Return the metrics of an epoch."""
-    ops, snapshot = TorchOps(device=study.training.device), progress.snapshot
-    params = {name: ops.from_numpy(value) for name, value in snapshot.params.items()}
-    scores = {
-        name: score(ops, network, params, split, SETTLED, study.damping)
-        for name, split in (("test", data.test), ("validation", data.validation))
-        if split is not None
-    }
-    probe, row = probed(study, network, data, snapshot), progress_row(progress)
-    return {
-        "epoch": row.pop("epoch"),
-        "train_accuracy": row.pop("train_accuracy"),
-        **{f"{name}_accuracy": found.accuracy for name, found in scores.items()},
-        "confusion": scores["test"].confusion.tolist(),
-        "residual": row.pop("residual"),
-        "drift": probe.drift,
-        "cosine": probe.cosine,
-        "warning": norm_warning(progress.spectral)
-        or probe.warning
-        or chance_warning(study, data, progress.train_accuracy, scores["test"].accuracy),
-        "path": path_name(ops, network, study.recipe()),
-        "weight_quantiles": weight_quantiles(network, snapshot.params),
-        **row,
-    }
-
-
-def path_name(ops: TorchOps, network: Network, config: TrainingConfig) -> str | None:
-    """Return how the updates of a contrastive rule are computed; None for other rules."""
-    update = RULES[config.rule].update
-    return path_of(ops, network, config).value if update is contrastive else None
-
-
-def progress_row(progress: Progress) -> dict[str, Any]:
-    """Return the metrics that the training loop measures in an epoch."""
-    return {
-        "epoch": progress.snapshot.epoch,
-        "train_accuracy": progress.train_accuracy,
-        "loss": progress.loss,
-        "residual": progress.residual,
-        "settle_steps": dict(progress.settle_steps),
-        "spectral": dict(progress.spectral),
-        "seconds": progress.seconds,
-    }
-
-
-NORM_LIMIT = 100.0
-"""Spectral norm above which a warning is given; activations are then saturated."""
-
-
-def norm_warning(norms: Mapping[str, float]) -> str | None:
-    """Return a warning if the spectral norm of a connection is above `NORM_LIMIT`."""
-    name = max(norms, key=lambda each: norms[each])
-    if norms[name] <= NORM_LIMIT:
-        return None
-    return (
-        f"the weights have grown too large: connection {name!r} has a spectral norm of "
-        f"{norms[name]:.0f} (above {NORM_LIMIT:.0f}); use a smaller learning_rate, or a bound"
-    )
-
-
-CHANCE_DEVIATIONS = 3.0
-"""Standard deviations above a constant prediction from which an accuracy is more than chance."""
-
-
-def chance_warning(study: Study, data: Dataset, train: float, test: float) -> str | None:
-    """Return a warning if training and test accuracy are those of a constant prediction."""
-    for split, found in ((data.train, train), (data.test, test)):
-        share = float(np.bincount(split.y).max()) / len(split)
-        if found > share + CHANCE_DEVIATIONS * (share * (1.0 - share) / len(split)) ** 0.5:
-            return None
-    remedies = ["a smaller learning_rate"]
-    if study.rule.nudging in ("negative", "random"):
-        remedies.append("nudging 'centered'")
-    if not study.training.normalize and not data.vocabulary:
-        remedies.append("normalize=true")
-    return (
-        f"nothing is learnt: the test accuracy of {100 * test:.1f} % is that of chance; use "
-        f"{' or '.join(remedies)}"
-    )
-
-
-def probed(
-    study: Study, network: Network, data: Dataset, at: Snapshot, *, truth: bool = True
-) -> Diagnostics:
-    """Return the diagnostics of a few training samples."""
-    few = data.train.take(slice(PROBED))
-    y = one_hot(few.y, data.classes)
-    return diagnose(network, at.params, few.x, y, study.recipe(), truth=truth)
-
-
-def check_device(name: str) -> None:
-    """Raise RunError if torch cannot use a device."""
-    try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        why = str(error).splitlines()[0]
-        raise run_folder.RunError(
-            f"torch cannot use device {name!r} here ({why}); use cpu"
-        ) from error
 
 
 def load_for(study: Study) -> Dataset:

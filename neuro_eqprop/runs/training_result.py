@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.dynamics.inference import score
-from neuro_eqprop.dynamics.solve import Stop
+from neuro_eqprop.dynamics.inference import COARSE, score
 from neuro_eqprop.networks import ops as array_ops
 from neuro_eqprop.runs import run_folder
 from neuro_eqprop.training.study import Study
 from neuro_eqprop.training.trained import TrainedNetwork
-
-SETTLED = Stop(1e-4, 200)
-"""Criterion by which a sample counts as settled in the metrics of an epoch."""
 
 
 def training_result(
@@ -25,11 +21,13 @@ def training_result(
     last = model.history[model.epochs - 1]
     ops = array_ops.TorchOps(device=study.training.device)
     params = {name: ops.from_numpy(value) for name, value in model.params.items()}
-    test = score(ops, network, params, data.test, damping=study.damping)
+    test = score(ops, network, params, data.test, damping=study.rule.damping)
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
         **run_folder.summary_fields(out, study, model),
-        "train_accuracy": score(ops, network, params, data.train, SETTLED, study.damping).accuracy,
+        "train_accuracy": score(
+            ops, network, params, data.train, COARSE, study.rule.damping
+        ).accuracy,
         **held,
         "test_accuracy": test.accuracy,
         "confusion": test.confusion.tolist(),

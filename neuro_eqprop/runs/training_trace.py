@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.data import Dataset, one_hot
+from neuro_eqprop.data import one_hot
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.networks.network import Network
@@ -36,16 +36,17 @@ from neuro_eqprop.traces.file import Writer
 from neuro_eqprop.traces.lazy import FileTrace, open_trace
 from neuro_eqprop.traces.schema import TraceError
 from neuro_eqprop.traces.synapse_history import SynapseRecorder
+from neuro_eqprop.training.loop import TrainingLoop, initial_parameters
 from neuro_eqprop.training.study import Study
-from neuro_eqprop.training.train import Snapshot
+from neuro_eqprop.training.trained import TrainedNetwork
 
 SAMPLES, STEPS = 2, 16
 """Samples of each epoch, and steps of each phase."""
 MOST = 2**22
 """Most bytes per epoch; fewer samples are recorded if they need more."""
 
-RecordEpoch: TypeAlias = Callable[[Snapshot, Mapping[str, Any]], None]
-"""Called with the state and the metrics after an epoch."""
+RecordEpoch: TypeAlias = Callable[[TrainedNetwork, Mapping[str, Any]], None]
+"""Called with the model and the metrics after an epoch."""
 
 
 class TraceWarning(UserWarning):
@@ -55,40 +56,34 @@ class TraceWarning(UserWarning):
 @contextmanager
 def probing(
     path: Path | None,
-    study: Study,
-    network: Network,
-    data: Dataset,
+    loop: TrainingLoop,
     *,
-    start: Snapshot,
-    first: Snapshot,
     overwrite: bool,
     announce: AnnounceCallback = no_announcement,
 ) -> Iterator[RecordEpoch]:
     """Open a trace; yield a function to call after each epoch, a no-op if `path` is None.
 
-    `start` is the state from which the training continues, `first` its initial state. A resumed
-    training keeps the epochs that it recorded before.
+    A resumed training keeps the epochs that it recorded before.
     """
     if path is None:
         yield lambda *_: None
         return
-    plan, earlier = plan_of(study, network, data, start), None
-    if start.epoch:
-        whole = plan_of(study, network, data, first)
-        old = earlier_trace(path, whole, start.epoch)
+    network, data, done = loop.network, loop.data, loop.epochs
+    plan, earlier = plan_of(loop, loop.current().params, done), None
+    if done:
+        whole = plan_of(loop, initial_parameters(loop.study, network), 0)
+        old = earlier_trace(path, whole, done)
         if isinstance(old, str):
-            warnings.warn(
-                f"the trace begins after epoch {start.epoch}: {old}", TraceWarning, stacklevel=4
-            )
+            warnings.warn(f"the trace begins after epoch {done}: {old}", TraceWarning, stacklevel=4)
         else:
-            plan, earlier = whole, partial(replay, old, start.epoch)
+            plan, earlier = whole, partial(replay, old, done)
     announce(plan)
     count = len(plan.index) // max(1, plan.n_epochs)
     x, target = plan.inputs[:count], one_hot(plan.label[:count], data.classes)
     with Writer(path, plan, overwrite=overwrite, earlier=earlier) as writer:
 
-        def record_epoch(snapshot: Snapshot, line: Mapping[str, Any]) -> None:
-            params = exact(snapshot.params)
+        def record_epoch(model: TrainedNetwork, line: Mapping[str, Any]) -> None:
+            params = exact(model.params)
             free, sink = (
                 field(NumpyOps(), network, params, x),
                 SynapseRecorder(writer, plan, params),
@@ -148,9 +143,10 @@ def schedule_of(study: Study) -> Schedule:
     return make(beta=study.rule.beta, free=STEPS, nudged=STEPS)
 
 
-def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> Plan:
-    """Plan the contents of the trace of a training."""
-    schedule, params = schedule_of(study), exact(start.params)
+def plan_of(loop: TrainingLoop, start: Mapping[str, Array], done: int) -> Plan:
+    """Plan the trace of a training that continues from parameters after `done` epochs."""
+    study, network, data = loop.study, loop.network, loop.data
+    schedule, params = schedule_of(study), exact(start)
     kinds = {layer.name: ActivityKind.RATE for layer in network.moving}
     weights = {
         connection.name: params[connection.name]
@@ -161,7 +157,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
     sizes = {layer.name: layer.size for layer in network.moving}
     each = 8 * sum(sizes.values()) * sum(phase.steps for phase in schedule)
     count = max(1, min(SAMPLES, MOST // each, len(data.test)))
-    rows = np.tile(np.arange(count), study.training.epochs - start.epoch)
+    rows = np.tile(np.arange(count), study.training.epochs - done)
     return Plan(
         origin_of("rate", seed=study.seed, digest=""),
         schedule,
@@ -175,7 +171,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
         weights,
         learns=True,
         epochs=units(network),
-        n_epochs=study.training.epochs - start.epoch,
+        n_epochs=study.training.epochs - done,
         targets=one_hot(data.test.y[rows], data.classes),
     )
 

@@ -19,7 +19,7 @@ class Batch:
     measured: bool
     """Whether to measure how the samples settle."""
     beta: float | None = None
-    """Nudging strength, if it differs from the configuration's."""
+    """Nudging strength, if it differs from the settings'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +39,6 @@ class BatchUpdate:
     residual: Values = 0.0
     """Largest last change of a rate in the free phase, if measured."""
     steps: Mapping[str, float] | None = None
-    """Mean steps of a sample by phase, if they differ from the configuration's."""
+    """Mean steps of a sample by phase, if they differ from the settings'."""
+    path: str | None = None
+    """How a contrastive rule computed it, see `training.rules.contrastive.Path`."""

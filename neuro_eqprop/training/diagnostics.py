@@ -13,7 +13,7 @@ cosine   of the update with minus the implicit gradient, for each parameter.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, isfinite
 
 import torch
@@ -26,12 +26,13 @@ from neuro_eqprop.dynamics.solve import SolveStatus, Stop, solve
 from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.implicit import implicit_gradient
 from neuro_eqprop.training.gradients.loss import output_values
+from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.rules.contrastive import Path, path_of
-from neuro_eqprop.training.rules.phases import SettledPhases, settle_phases, settling
+from neuro_eqprop.training.rules.phases import SettledPhases, plain_solvers, settle_phases, settling
 from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import Nudging, Rule, RuleSettings
 
 DRIFT_LIMIT = 0.1
 BLOCKED_LIMIT = 0.5
@@ -89,43 +90,48 @@ def diagnose(
     params: Mapping[str, Array],
     x: Array,
     target: Array,
-    config: TrainingConfig,
+    settings: RuleSettings,
     *,
+    rule: UpdateRule | None = None,
     truth: bool = True,
 ) -> Diagnostics:
-    """Diagnostics of a few samples in float64; `truth` adds the cosines, which take longest."""
+    """Diagnostics of a few samples in float64; `truth` adds the cosines, which take longest.
+
+    `rule` is that of the settings by default.
+    """
+    rule = RULES[settings.name] if rule is None else rule
     ops = TorchOps(torch.float64)
     tensors = {name: ops.from_numpy(value) for name, value in params.items()}
     batch = Batch(ops.from_numpy(x), ops.from_numpy(target), measured=True)
     drift = blocked = None
-    contrasts = RULES[config.rule].compares_phases
-    if contrasts or config.rule == Rule.SINGLE_PHASE:
-        phases = settle_phases(field(ops, network, tensors, batch.x), batch, config)
+    contrasts = rule.compares_phases
+    if contrasts or settings.name == Rule.SINGLE_PHASE:
+        phases = settle_phases(field(ops, network, tensors, batch.x), batch, settings)
         blocked = blocked_outputs(phases, batch)
         if contrasts:
-            displaced = path_of(ops, network, config) is Path.DISPLACEMENT
-            drift = (output_drift if displaced else drift_of)(phases, batch, config)
-    cosines = update_cosines(ops, network, tensors, batch, config) if truth else None
-    stuck, away = drift == inf, config.nudging is Nudging.NEGATIVE
+            displaced = path_of(ops, network, settings) is Path.DISPLACEMENT
+            drift = (output_drift if displaced else drift_of)(phases, batch, settings)
+    cosines = update_cosines(ops, network, tensors, batch, settings, rule) if truth else None
+    stuck, away = drift == inf, settings.nudging == Nudging.NEGATIVE
     return Diagnostics(None if stuck else drift, cosines, stuck, blocked, away)
 
 
-def drift_of(phases: SettledPhases, batch: Batch, config: TrainingConfig) -> float | None:
+def drift_of(phases: SettledPhases, batch: Batch, settings: RuleSettings) -> float | None:
     """The drift; infinite if there is an error and the nudge moves nothing, None if undefined."""
     rest, nudged = phases.rest.state, phases.phases[phases.schedule[-1].name].state
     moved, name = distance(nudged, rest), phases.free.network.output.name
     if moved == 0.0:
         return inf if bool((rest[name] != batch.target).any()) else None
-    solver, stop = settling(config, measured=True).free, Stop(None, config.nudged_steps)
+    solver, stop = settling(settings, measured=True).free, Stop(None, settings.nudged_steps)
     ratio = distance(solve(phases.free, rest, solver, stop).state, rest) / moved
     return ratio if isfinite(ratio) else None
 
 
-def output_drift(phases: SettledPhases, batch: Batch, config: TrainingConfig) -> float | None:
+def output_drift(phases: SettledPhases, batch: Batch, settings: RuleSettings) -> float | None:
     """The drift of the output relative to its error; infinite if the nudge moves nothing."""
     free, rest = phases.free, phases.rest.state
     nudged = phases.phases[phases.schedule[-1].name].state
-    solver, stop = settling(config, measured=True).free, Stop(None, config.nudged_steps)
+    solver, stop = settling(settings, measured=True).free, Stop(None, settings.nudged_steps)
     later, now = (predictions(free, s) for s in (solve(free, rest, solver, stop).state, rest))
     error = float((batch.target - now).norm())
     if error == 0.0:
@@ -164,14 +170,15 @@ def update_cosines(
     network: Network,
     params: Mapping[str, torch.Tensor],
     batch: Batch,
-    config: TrainingConfig,
+    settings: RuleSettings,
+    rule: UpdateRule,
 ) -> dict[str, float] | None:
     """The cosine of the update with minus the gradient at the converged equilibrium.
 
     An update that is zero or not finite while the gradient is neither counts as orthogonal.
     """
     free = field(ops, network, params, batch.x)
-    solver = settling(replace(config, anderson=0), measured=True).free
+    solver = plain_solvers(settings)[0]
     rest = solve(free, free.zero_state(), solver, SETTLED)
     if rest.status is not SolveStatus.CONVERGED:
         return None
@@ -181,7 +188,7 @@ def update_cosines(
         )
     except NotSettledError:
         return None
-    update = RULES[config.rule].update(ops, network, params, batch, config).gradients
+    update = rule.update(ops, network, params, batch, settings).gradients
     return {
         name: cosine(ops.to_numpy(update[name]), ops.to_numpy(gradient)) or 0.0
         for name, gradient in exact.items()

@@ -21,14 +21,13 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from neuro_eqprop.common.arrays import Ints
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.rules.base import Update
+from neuro_eqprop.training.settings import RuleSettings
 
 Kind = TypeVar("Kind")
 
@@ -45,14 +44,14 @@ class ProcessGroup:
         """Whether this process writes files and reports progress."""
         return self.rank == 0
 
-    def part(self, rows: Ints) -> slice:
+    def part(self, samples: int) -> slice:
         """The slice of a batch that this process computes.
 
         A batch with fewer samples than processes is computed by all of them, without exchange.
         """
-        if not self.shares(len(rows)):
-            return slice(0, len(rows))
-        ends = np.linspace(0, len(rows), self.size + 1).astype(int)
+        if not self.shares(samples):
+            return slice(0, samples)
+        ends = np.linspace(0, samples, self.size + 1).astype(int)
         return slice(int(ends[self.rank]), int(ends[self.rank + 1]))
 
     def shares(self, samples: int) -> bool:
@@ -94,20 +93,21 @@ def from_main(value: Kind, group: ProcessGroup) -> Kind:
     return held[0]
 
 
-def reduced(rule: Update, group: ProcessGroup, samples: int) -> Update:
-    """An update rule for this process's part of a batch of `samples`, summed over the processes."""
-    if not group.shares(samples):
-        return rule
+def shared_rule(rule: Update, group: ProcessGroup) -> Update:
+    """An update rule that computes this process's part of a batch, summed over the processes."""
 
     def update(
         ops: TorchOps,
         network: Network,
         params: Mapping[str, Values],
         batch: Batch,
-        config: TrainingConfig,
+        settings: RuleSettings,
     ) -> BatchUpdate:
+        samples = len(batch.x)
+        rows = group.part(samples)
+        batch = replace(batch, x=batch.x[rows], target=batch.target[rows])
         try:
-            own = rule(ops, network, params, batch, config)
+            own = rule(ops, network, params, batch, settings)
         except TrainingError:
             # The other processes wait in all-reduce: NaN lets all of them stop at the same batch.
             nan = {name: torch.full_like(value, torch.nan) for name, value in params.items()}

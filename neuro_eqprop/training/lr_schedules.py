@@ -7,7 +7,6 @@ state.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from inspect import signature
@@ -69,15 +68,6 @@ def torch_schedulers() -> Mapping[str, type[LRScheduler]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingLength:
-    """Epochs of a training, and batches of an epoch."""
-
-    epochs: int
-    batches: int
-    """Batches in an epoch."""
-
-
 def find_scheduler(parsed: OptionString) -> type[LRScheduler]:
     """The class of a torch scheduler; ValueError if it is not supported."""
     known = torch_schedulers()
@@ -91,25 +81,26 @@ def find_scheduler(parsed: OptionString) -> type[LRScheduler]:
     return known[parsed.name]
 
 
-def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
+def learning_rates(text: str, rate: float, epochs: int, batches: int) -> Array:
     """The learning rate of each batch of a training that starts at `rate`.
 
-    `text` names a schedule, with options if it is a torch scheduler, as in `StepLR(step_size=5)`.
+    `batches` are those of an epoch. `text` names a schedule, with options if it is a torch
+    scheduler, as in `StepLR(step_size=5)`.
     """
-    total = length.epochs * length.batches
+    total = epochs * batches
     if text in BUILT_IN:
         return np.array([rate * BUILT_IN[text].factor(k / total) for k in range(total)])
-    return torch_schedule(parse_option_string(text), rate, length)
+    return torch_schedule(parse_option_string(text), rate, epochs, batches)
 
 
-def torch_schedule(parsed: OptionString, rate: float, length: TrainingLength) -> Array:
+def torch_schedule(parsed: OptionString, rate: float, epochs: int, batches: int) -> Array:
     """The learning rate of each batch, from a torch scheduler stepped with a dummy optimizer."""
     import torch
 
-    total = length.epochs * length.batches
+    total = epochs * batches
     kind: Any = find_scheduler(parsed)
     defaults = {
-        **{"T_max": length.epochs, "T_0": length.epochs, "max_lr": rate, "base_lr": rate / 10},
+        **{"T_max": epochs, "T_0": epochs, "max_lr": rate, "base_lr": rate / 10},
         **({} if "epochs" in parsed.options else {"total_steps": total}),
     }
     accepted = signature(kind).parameters
@@ -118,11 +109,11 @@ def torch_schedule(parsed: OptionString, rate: float, length: TrainingLength) ->
     try:
         scheduler = kind(optimizer, **options)
         rates = []
-        for _ in range(total if parsed.name in EACH_BATCH else length.epochs):
+        for _ in range(total if parsed.name in EACH_BATCH else epochs):
             rates.append(float(optimizer.param_groups[0]["lr"]))
             optimizer.step()
             scheduler.step()
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         why = str(error).splitlines()[0]
         raise ValueError(f"scheduler {parsed.name!r} rejects its options: {why}") from error
-    return np.repeat(rates, 1 if parsed.name in EACH_BATCH else length.batches)
+    return np.repeat(rates, 1 if parsed.name in EACH_BATCH else batches)

@@ -6,14 +6,12 @@ Options may be given with the name, as in `sgd(momentum=0.5, nesterov=True)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
-from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
 
 UNSUPPORTED = {
@@ -31,76 +29,6 @@ OPTIMIZERS = tuple(sorted(name for name in CLASSES if name not in UNSUPPORTED))
 SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 """Options that have their own training setting."""
 DEFAULT_OPTIONS = {"sgd": {"momentum": 0.9}}
-
-
-class Optimizer(Protocol):
-    """Updates parameters from gradients."""
-
-    def step(
-        self, params: dict[str, Any], gradients: Mapping[str, Values], learning_rate: float
-    ) -> None:
-        """Update `params` by one step."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class TorchOptimizer:
-    """A `torch.optim` optimizer; it updates the tensors that it was created for, in place."""
-
-    inner: torch.optim.Optimizer
-
-    def step(
-        self, params: dict[str, Any], gradients: Mapping[str, Values], learning_rate: float
-    ) -> None:
-        """One step with these gradients and this learning rate."""
-        for group in self.inner.param_groups:
-            group["lr"] = learning_rate
-        for name, tensor in params.items():
-            tensor.grad = gradients[name]
-        self.inner.step()
-
-    def state(self, params: Mapping[str, torch.Tensor]) -> dict[str, Array]:
-        """The optimizer state (moments, step counts) by "parameter/quantity"."""
-        return {
-            f"{name}/{key}": value.detach().cpu().numpy().copy()
-            for name, tensor in params.items()
-            for key, value in self.inner.state[tensor].items()
-            if isinstance(value, torch.Tensor)
-        }
-
-    def restore(
-        self, params: Mapping[str, torch.Tensor], state: Mapping[str, Array], *, skip: str
-    ) -> None:
-        """Restore what `state` returned, except the quantity `skip`."""
-        for entry, value in state.items():
-            name, key = entry.rsplit("/", 1)
-            if key != skip:
-                tensor = torch.from_numpy(np.array(value))
-                # Torch keeps step counts on the CPU and arrays on the device of the parameter.
-                placed = tensor.to(params[name].device) if tensor.ndim else tensor
-                self.inner.state[params[name]][key] = placed
-
-
-@dataclass(slots=True)
-class ClippedDescent:
-    """w <- clip(w - learning rate * gradient, -limit, limit), for NumPy arrays.
-
-    This is the update of synapses with a limited range, as on a chip.
-    """
-
-    limit: float
-    clipped: int = 0
-    """Number of updates that hit the limit so far."""
-
-    def step(
-        self, params: dict[str, Any], gradients: Mapping[str, Values], learning_rate: float
-    ) -> None:
-        """One step of gradient descent; `params` gets new arrays."""
-        for name, gradient in gradients.items():
-            # Adding zero turns -0.0 into 0.0, so that equal weights have equal bytes.
-            wanted = params[name] - learning_rate * gradient + 0.0
-            params[name] = np.clip(wanted, -self.limit, self.limit)
-            self.clipped += int(np.count_nonzero(params[name] != wanted))
 
 
 def find_optimizer(parsed: OptionString) -> Callable[..., torch.optim.Optimizer]:
@@ -143,3 +71,32 @@ def make_optimizer(
     except (TypeError, ValueError) as error:
         why = str(error).splitlines()[0]
         raise ValueError(f"optimizer {parsed.name!r} rejects its options: {why}") from error
+
+
+def optimizer_state(
+    optimizer: torch.optim.Optimizer, params: Mapping[str, torch.Tensor]
+) -> dict[str, Array]:
+    """Copies of the optimizer's state (moments, step counts) by "parameter/quantity"."""
+    return {
+        f"{name}/{key}": value.detach().cpu().numpy().copy()
+        for name, tensor in params.items()
+        for key, value in optimizer.state[tensor].items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer,
+    params: Mapping[str, torch.Tensor],
+    state: Mapping[str, Array],
+    *,
+    skip: str,
+) -> None:
+    """Restore what `optimizer_state` returned, except the quantity `skip`."""
+    for entry, value in state.items():
+        name, key = entry.rsplit("/", 1)
+        if key != skip:
+            tensor = torch.from_numpy(np.array(value))
+            # Torch keeps step counts on the CPU and arrays on the device of the parameter.
+            placed = tensor.to(params[name].device) if tensor.ndim else tensor
+            optimizer.state[params[name]][key] = placed

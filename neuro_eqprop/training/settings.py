@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from inspect import signature
 from typing import Any
 
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.common.settings import check, setting
+from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.networks.network import Cost
-from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
 
-ORDERS = ("sequential", "synchronous")
+
+class Rule:
+    """Names of the built-in update rules; `training.rules.registry` has all of them."""
+
+    HEBBIAN = "hebbian"
+    VECTOR_FIELD = "vector-field"
+    ASYMMETRIC = "asymmetric"
+    HYBRID = "hybrid"
+    SINGLE_PHASE = "single-phase"
+    BACKPROP = "backprop"
+    BPTT = "bptt"
+    IMPLICIT = "implicit"
+
+
+VECTOR_FIELDS = (Rule.VECTOR_FIELD, Rule.ASYMMETRIC)
+"""The rules that contrast by `rules.asymmetric.vector_field`; any other one is Hebbian."""
+
+
+class Nudging(str, Enum):
+    """The nudged phases that follow the free one; beta is the strength of the nudge."""
+
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+    CENTERED = "centered"
+    RANDOM = "random"
+    HOLOMORPHIC = "holomorphic"
+
+    @property
+    def label(self) -> str:
+        """One clause for help and documentation."""
+        return NUDGING_LABELS[self]
+
+
+NUDGING_LABELS: Mapping[Nudging, str] = {
+    Nudging.POSITIVE: "towards the target, with beta (Scellier & Bengio 2017)",
+    Nudging.NEGATIVE: "away from the target, with -beta",
+    Nudging.CENTERED: "one phase with beta and one with -beta (Laborieux et al. 2021)",
+    Nudging.RANDOM: "positive or negative, drawn for each batch",
+    Nudging.HOLOMORPHIC: "at points on a circle of radius beta in the complex plane "
+    "(Laborieux & Zenke 2022)",
+}
+
+
+SYNCHRONOUS = "synchronous"
+ORDERS = ("sequential", SYNCHRONOUS)
 
 
 @dataclass(frozen=True)
 class RuleSettings:
-    """The settings that every update rule has: the table `[rule]` of a study."""
+    """The settings that every update rule has: the table `[rule]` of a study.
+
+    `beta` is per sample: the cost is summed, not averaged, over a batch.
+    """
 
     name: str
+    """See `neuro_eqprop.training.rules.registry`."""
     nudging: str = setting(
         "centered", "nudged phases that follow the free one", choices=[n.value for n in Nudging]
     )
@@ -30,9 +79,23 @@ class RuleSettings:
     )
     free_steps: int = setting(15, "steps of the free phase", above=0)
     nudged_steps: int = setting(8, "steps of a nudged phase", above=0)
+    # Of rules that do not have these settings; subclasses make settings of them.
+    beta_end, damping, order, anderson, tolerance = 0.0, 1.0, "sequential", 0, 0.0
 
     def __post_init__(self) -> None:
         check(self)
+
+    def beta_at(self, done: float) -> float:
+        """Beta when the fraction `done` of the training is over."""
+        return self.beta + done * (self.beta_end - self.beta) if self.beta_end else self.beta
+
+    def schedule(self, beta: float | None = None) -> Schedule:
+        """The phases of a batch; a negative beta nudges away from the target."""
+        strength = self.beta if beta is None else beta
+        if self.nudging == Nudging.NEGATIVE:
+            strength = -abs(strength)
+        make = three_phase if self.nudging == Nudging.CENTERED else two_phase
+        return make(beta=strength, free=self.free_steps, nudged=self.nudged_steps)
 
 
 @dataclass(frozen=True)

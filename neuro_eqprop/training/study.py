@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from neuro_eqprop.common.arrays import Shape, UnknownNameError
 from neuro_eqprop.common.settings import check, convert, setting, settings_of
@@ -20,9 +20,14 @@ from neuro_eqprop.networks.architectures.mlp import LayeredSettings
 from neuro_eqprop.networks.architectures.normalized import normalize_input
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.networks.network import Cost, Network
-from neuro_eqprop.training.config import Nudging, TrainingConfig
+from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule
 from neuro_eqprop.training.rules.registry import RULES
-from neuro_eqprop.training.settings import ContrastiveSettings, RuleSettings, TrainingSettings
+from neuro_eqprop.training.settings import (
+    ContrastiveSettings,
+    Nudging,
+    RuleSettings,
+    TrainingSettings,
+)
 
 if TYPE_CHECKING:
     from neuro_eqprop.training.augment import Augmentation
@@ -40,6 +45,27 @@ CUSTOM = Architecture("custom", "a Network object", lambda: ModelSettings("custo
 def find_architecture(name: str) -> Architecture:
     """Return the architecture with a name."""
     return CUSTOM if name == CUSTOM.name else MODELS.find(name)
+
+
+def refuse_update(*_: object) -> NoReturn:
+    """Raise ValueError: a rule that was passed as a function cannot be found by name."""
+    raise ValueError("rule 'custom' is a function of the user: pass it again as `rule`")
+
+
+CUSTOM_RULE = UpdateRule(
+    "custom",
+    "a function passed to `train`",
+    refuse_update,
+    ContrastiveSettings,
+    nudgings=ALL_NUDGINGS,
+    requires=refuse_update,
+)
+"""Rule in the study of a training whose rule was passed as a function."""
+
+
+def find_rule(name: str) -> UpdateRule:
+    """Return the update rule with a name."""
+    return CUSTOM_RULE if name == CUSTOM_RULE.name else RULES.find(name)
 
 
 def with_vocabulary(model: ModelSettings, data: Dataset) -> ModelSettings:
@@ -91,7 +117,7 @@ class Study:
                 f"model {self.model.name!r} does not take {len(hidden)} hidden sizes {hidden}; "
                 f"it takes {depths[0]}" + (f" to {depths[-1]}" if len(depths) > 1 else "")
             )
-        supported = RULES.find(self.rule.name).nudgings
+        supported = find_rule(self.rule.name).nudgings
         if self.rule.nudging not in supported:
             raise ValueError(
                 f"rule {self.rule.name!r} does not support nudging {self.rule.nudging!r}; use "
@@ -104,9 +130,10 @@ class Study:
         cost = Cost(self.training.cost or find_architecture(self.model.name).cost)
         if cost is Cost.SQUARED and self.rule.nudging != Nudging.POSITIVE.value:
             for key in ("beta", "beta_end"):
-                if self.get(key, 0.0) >= 1.0:
+                strength = getattr(self.rule, key)
+                if strength >= 1.0:
                     raise ValueError(
-                        f"{key} is {self.get(key)}; a nudge of that size away from the target "
+                        f"{key} is {strength}; a nudge of that size away from the target "
                         f"never settles; keep it below one, or use nudging 'positive'"
                     )
 
@@ -123,11 +150,6 @@ class Study:
         """Return a setting by its flat name; `default` if the model and the rule do not have it."""
         return self.flat().get(key, default)
 
-    @property
-    def damping(self) -> float:
-        """Damping factor of settling in (0, 1]; one if the rule has no such setting."""
-        return float(self.get("damping", 1.0))
-
     def network(self, data: Dataset) -> Network:
         """Build the network of this study, sized for the data."""
         architecture = find_architecture(self.model.name)
@@ -137,7 +159,7 @@ class Study:
             made = normalize_input(made, data.shape, *channel_statistics(data, ids=ids))
         cost = self.training.cost
         made = replace(made, cost=Cost(cost)) if cost else made
-        if not RULES[self.rule.name].feed_forward:
+        if not find_rule(self.rule.name).feed_forward:
             return made
         twin = feed_forward(made)
         if self.get("bound", 0.0) not in (0.0, getattr(architecture.settings(), "bound", 0.0)):
@@ -146,7 +168,7 @@ class Study:
         free = tuple(replace(c, bound=None) for c in twin.connections)
         return replace(twin, connections=free)
 
-    def view(self, data: Dataset) -> Augmentation:
+    def augmentation(self, data: Dataset) -> Augmentation:
         """Return the augmentation of training samples."""
         from neuro_eqprop.training import augment
 
@@ -158,35 +180,6 @@ class Study:
             augment.word_dropout(
                 self.training.word_dropout, data.vocabulary or self.get("vocabulary", 0)
             ),
-        )
-
-    def recipe(self) -> TrainingConfig:
-        """Return the settings of the training loop."""
-        training, rule = self.training, self.rule
-        return TrainingConfig(
-            epochs=training.epochs,
-            batch=training.batch,
-            optimizer=training.optimizer,
-            learning_rate=training.learning_rate,
-            nudging=Nudging(rule.nudging),
-            beta=rule.beta,
-            free_steps=rule.free_steps,
-            nudged_steps=rule.nudged_steps,
-            seed=self.seed,
-            rule=rule.name,
-            lr_schedule=training.lr_schedule,
-            weight_decay=training.weight_decay,
-            beta_end=self.get("beta_end") or None,
-            points=rule.points,
-            damping=self.damping,
-            anderson=self.get("anderson", 0),
-            together=self.get("order") == "synchronous",
-            tolerance=self.get("tolerance") or None,
-            options={
-                key: getattr(rule, key)
-                for key in settings_of(type(rule))
-                if key not in settings_of(ContrastiveSettings)
-            },
         )
 
 
@@ -292,7 +285,7 @@ def change_rule(study: Study, model: ModelSettings, given: Mapping[str, Any]) ->
     if name == study.rule.name:
         found = with_changes(study.rule, given)
     else:
-        found = carry_over(study.rule, RULES.find(name).settings(name), given)
+        found = carry_over(study.rule, find_rule(name).settings(name), given)
     assert isinstance(found, RuleSettings)
     return found
 

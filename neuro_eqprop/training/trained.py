@@ -64,7 +64,7 @@ class TrainedNetwork:
     @property
     def damping(self) -> float:
         """The damping factor with which its rates settle."""
-        return 1.0 if self.study is None else self.study.damping
+        return 1.0 if self.study is None else self.study.rule.damping
 
     @property
     def beta(self) -> float:

@@ -149,11 +149,14 @@ def digits() -> Any:  # noqa: ANN401
 
 def read_resume(path: Path) -> object:
     """The state that a training is resumed from."""
-    from neuro_eqprop.runs.train import resume_snapshot
+    from neuro_eqprop.runs.train import resume
     from neuro_eqprop.training import study as config
+    from neuro_eqprop.training.loop import TrainingLoop
 
     study = config.read(path.with_name("study.toml"))
-    return resume_snapshot(study, study.network(digits()), path.parent)
+    loop = TrainingLoop(study, study.network(digits()), digits())
+    resume(loop, path.parent)
+    return loop
 
 
 def read_chip_resume(path: Path) -> object:

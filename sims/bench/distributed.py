@@ -19,10 +19,9 @@ import numpy as np
 import torch
 
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.training.distributed import process_group
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.study import make_study
-from neuro_eqprop.training.train import Snapshot, train
 
 BATCH, TURNS = 512, 3
 
@@ -36,20 +35,11 @@ def seconds(batches: int) -> float:
     data = Dataset(
         rng.random((count, 784)), rng.integers(0, 10, count), rng.random((10, 784)), np.arange(10)
     )
-    network = study.network(data)
-    params = initialize(network, np.random.default_rng(0))
-    start = Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
+    loop = TrainingLoop(study, study.network(data), data)
     ends: list[float] = []
-    with process_group("cpu") as group:
-        for _ in train(
-            network,
-            data.train,
-            study.recipe(),
-            start,
-            on_batch=lambda count, right: ends.append(time.perf_counter()),
-            group=group,
-        ):
-            pass
+    with process_group("cpu") as loop.group:
+        group = loop.group
+        loop.epoch(lambda part, right: ends.append(time.perf_counter()), evaluate=False)
         if group.main:
             print(json.dumps(ends[-1] - ends[0]), flush=True)
     return ends[-1] - ends[0]

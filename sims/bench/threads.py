@@ -57,7 +57,7 @@ def measure(title: str, row: Timed) -> str:
     wanted = recipe_of(row)
     data = load_data(wanted.dataset)
     batches = batches_of(data, row.batch)
-    steps = stepper(wanted, data, batches, wanted.recipe()), backprop(wanted, batches)
+    steps = stepper(wanted, data, batches), backprop(wanted, batches)
     times: list[list[tuple[float, float]]] = [[], []]
     for _ in range(ROUNDS):
         for step, kept in zip(steps, times, strict=True):

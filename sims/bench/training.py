@@ -16,7 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,11 @@ from models_rows import ROWS
 from neuro_eqprop.data import Dataset, load_data, one_hot
 from neuro_eqprop.files.write import write_text
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.runs.train import initial_snapshot
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import Rule, TrainingConfig
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.rules.contrastive import path_of
-from neuro_eqprop.training.study import Study
-from neuro_eqprop.training.train import BOUND_EVERY, start_state, train_batch
+from neuro_eqprop.training.settings import Rule
+from neuro_eqprop.training.study import Study, adapt
 
 KEPT = Path(__file__).parent / "measured"
 MODELS = Path(__file__).parents[1] / "rate" / "measured"
@@ -108,17 +107,13 @@ def recipe_of(row: Timed) -> Study:
     return found
 
 
-def stepper(wanted: Study, data: Dataset, batches: Batches, config: TrainingConfig) -> Step:
-    """A step of the rule of a configuration."""
-    network, following, count = wanted.network(data), cycle(batches), 0
-    state = start_state(network, config, initial_snapshot(wanted, network), TorchOps())
+def stepper(wanted: Study, data: Dataset, batches: Batches) -> Step:
+    """A step of the rule of a study."""
+    loop, following = TrainingLoop(wanted, wanted.network(data), data), cycle(batches)
 
     def step() -> None:
-        nonlocal count
         batch = Batch(*next(following), measured=False)
-        bounded = count % BOUND_EVERY == 0
-        train_batch(state, batch, config, config.learning_rate, bounded=bounded)
-        count += 1
+        loop.advance(batch, wanted.training.learning_rate)
 
     return step
 
@@ -181,11 +176,11 @@ def batches_of(data: Dataset, size: int) -> Batches:
 def measure(row: Timed) -> dict[str, Any]:
     """Ratio and cosine of a row."""
     wanted = recipe_of(row)
-    data, config = load_data(wanted.dataset), wanted.recipe()
+    data, settings = load_data(wanted.dataset), wanted.rule
     batches = batches_of(data, row.batch)
-    ours = stepper(wanted, data, batches, config)
+    ours = stepper(wanted, data, batches)
     if row.baseline == "bptt":
-        theirs = stepper(wanted, data, batches, replace(config, rule=Rule.BPTT))
+        theirs = stepper(adapt(wanted, {"rule": Rule.BPTT}), data, batches)
     else:
         theirs = backprop(wanted, batches, channels_last=row.baseline == "channels_last")
     seconds(ours, 3)  # compiles
@@ -195,9 +190,9 @@ def measure(row: Timed) -> dict[str, Any]:
     network = wanted.network(data)
     return {
         "feedback": wanted.get("feedback") if wanted.model.name in ("layered", "conv") else 1.0,
-        "beta": config.beta,
-        "nudging": config.nudging.value,
-        "path": path_of(TorchOps(), network, config).value,
+        "beta": settings.beta,
+        "nudging": settings.nudging,
+        "path": path_of(TorchOps(), network, settings).value,
         "ms": (1e3 * np.median(pairs, axis=0)).tolist(),
         "ratios": ratios.tolist(),
     }

@@ -15,13 +15,12 @@ import torch
 from neuro_eqprop.common.arrays import Array, defined_cosine
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.runs.train import initial_snapshot
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.gradients.exact import implicit
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import Rule, RuleSettings
 from neuro_eqprop.training.study import Study, adapt, make_study
-from neuro_eqprop.training.train import train
 
 SMOOTH = make_study(
     activation="tanh", output="linear", hidden=(32,), epochs=1, beta=0.1, learning_rate=0.003
@@ -67,11 +66,12 @@ def worst_cosine(study: Study, rule: str) -> dict[str, Any]:
     """Train one epoch, then compare the update of the rule with minus the exact gradient."""
     data = load_digits()
     network = study.network(data)
-    last = next(iter(train(network, data.train, study.recipe(), initial_snapshot(study, network))))
-    params = {name: value.astype(float) for name, value in last.snapshot.params.items()}
+    loop = TrainingLoop(study, network, data)
+    loop.epoch(evaluate=False)
+    params = {name: value.astype(float) for name, value in loop.current().params.items()}
     x, y = data.test.x[:SAMPLES], one_hot(data.test.y[:SAMPLES], data.classes)
-    config = replace(study.recipe(), rule=rule, free_steps=STEPS, nudged_steps=STEPS)
-    change, residual = update(study, config, params, x=x, y=y)
+    settings = replace(study.recipe(), rule=rule, free_steps=STEPS, nudged_steps=STEPS)
+    change, residual = update(study, settings, params, x=x, y=y)
     exact = implicit(network, params, x, y)
     each = {name: defined_cosine(-change[name], exact[name]) for name in exact}
     worst = min(each, key=lambda name: each[name])
@@ -82,13 +82,13 @@ def worst_cosine(study: Study, rule: str) -> dict[str, Any]:
 
 @torch.no_grad()
 def update(
-    study: Study, config: TrainingConfig, params: dict[str, Any], *, x: Array, y: Array
+    study: Study, settings: RuleSettings, params: dict[str, Any], *, x: Array, y: Array
 ) -> tuple[dict[str, Any], float]:
     """The update of the rule, summed over the samples, and the residual of the free phase."""
     ops = TorchOps(torch.float64)
     network = study.network(load_digits())
     tensors = {name: ops.from_numpy(value) for name, value in params.items()}
     batch = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=True)
-    found = RULES[config.rule].update(ops, network, tensors, batch, config)
+    found = RULES[settings.name].update(ops, network, tensors, batch, settings)
     change = {name: -len(x) * ops.to_numpy(g) for name, g in found.gradients.items()}
     return change, found.residual

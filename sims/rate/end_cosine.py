@@ -18,22 +18,22 @@ from neuro_eqprop.dynamics.solve import GaussSeidel, SolveStatus, Stop, solve
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.gradients.implicit import implicit_gradient
 from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import RuleSettings
 
 SAMPLES, TIGHT = 256, Stop(1e-11, 600)
 
 
 def end_cosine(
-    network: Network, params: Mapping[str, torch.Tensor], data: Split, config: TrainingConfig
+    network: Network, params: Mapping[str, torch.Tensor], data: Split, settings: RuleSettings
 ) -> float | None:
     """The cosine; None if the network does not settle."""
     few = data.take(slice(SAMPLES))
     target, single, double = one_hot(few.y, 10), TorchOps(), TorchOps(torch.float64)
     batch = Batch(single.from_numpy(few.x), single.from_numpy(target), measured=False)
     with torch.no_grad():
-        update = RULES[config.rule].update(single, network, params, batch, config).gradients
+        update = RULES[settings.name].update(single, network, params, batch, settings).gradients
         exact = {name: value.double() for name, value in params.items()}
         inputs = double.from_numpy(few.x)
         free = field(double, network, exact, inputs)

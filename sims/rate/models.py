@@ -26,7 +26,6 @@ from end_cosine import end_cosine
 from models_page import page
 from models_rows import ROWS
 
-from neuro_eqprop.api.model import Model
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import Dataset, Split, load_data
@@ -36,11 +35,10 @@ from neuro_eqprop.files.write import write_text
 from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs import checkpoint
-from neuro_eqprop.runs.train import initial_snapshot
-from neuro_eqprop.training.config import TrainingConfig
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.rules.phases import settling
+from neuro_eqprop.training.settings import RuleSettings
 from neuro_eqprop.training.study import Study, adapt
-from neuro_eqprop.training.train import Snapshot, train
 
 KEPT = Path(__file__).parent / "measured"
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "models-numbers.md"
@@ -59,11 +57,11 @@ Params = dict[str, torch.Tensor]
 
 @torch.no_grad()
 def answered(
-    network: Network, params: Params, split: Split, recipe: TrainingConfig, steps: int
+    network: Network, params: Params, split: Split, settings: RuleSettings, steps: int
 ) -> float:
     """Accuracy in percent after so many free steps, taken as in training."""
     ops, right = TorchOps(), 0
-    way = settling(recipe, measured=False).free
+    way = settling(settings, measured=False).free
     for start in range(0, len(split), PART):
         part = split.take(slice(start, start + PART))
         free = field(ops, network, params, ops.from_numpy(part.x))
@@ -75,11 +73,11 @@ def answered(
 
 @torch.no_grad()
 def settled(
-    network: Network, params: Params, split: Split, recipe: TrainingConfig
+    network: Network, params: Params, split: Split, settings: RuleSettings
 ) -> dict[str, Any]:
     """Steps until no rate moves more than 1e-4 in a step, of all samples."""
     ops, found = TorchOps(), []
-    way = settling(recipe, measured=True).free
+    way = settling(settings, measured=True).free
     norm = 0.0
     for start in range(0, len(split), PART):
         part = split.take(slice(start, start + PART))
@@ -113,45 +111,43 @@ def measure(options: str, seed: int, begun: Path) -> dict[str, Any]:
     wanted = study(options, seed)
     data = load_data(wanted.dataset)
     result, network, params = trained(wanted, data, begun)
-    recipe = wanted.recipe()
-    free = 1 if wanted.rule.name == "backprop" else recipe.free_steps
-    result["test"] = answered(network, params, data.test, recipe, free)
+    free = 1 if wanted.rule.name == "backprop" else wanted.rule.free_steps
+    result["test"] = answered(network, params, data.test, wanted.rule, free)
     if wanted.rule.name != "backprop":
-        result["test4"] = answered(network, params, data.test, recipe, 4 * free)
-        result |= settled(network, params, data.test, recipe)
+        result["test4"] = answered(network, params, data.test, wanted.rule, 4 * free)
+        result |= settled(network, params, data.test, wanted.rule)
     if wanted.rule.name == "hebbian":
-        result["cosine"] = end_cosine(network, params, data.train, recipe)
+        result["cosine"] = end_cosine(network, params, data.train, wanted.rule)
     return result
 
 
 def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], Network, Params]:
     """The last epoch of a training, with its process time; goes on where it was stopped."""
-    network, start, spent = wanted.network(data), None, 0.0
-    clock = begun.with_suffix(".seconds")
-    if begun.exists() and checkpoint.load(begun).network == network:
+    loop, spent = TrainingLoop(wanted, wanted.network(data), data), 0.0
+    clock, row = begun.with_suffix(".seconds"), None
+    if begun.exists() and checkpoint.load(begun).network == loop.network:
         (kept, memory), spent = checkpoint.load_training(begun), float(clock.read_text())
-        start = Snapshot(kept.epochs, kept.params, memory)
-    since, last = time.process_time() - spent, None
-    start = start or initial_snapshot(wanted, network)
-    view = wanted.view(data)
-    for last in train(network, data.train, wanted.recipe(), start, augment=view):
-        spent, end = time.process_time() - since, last.snapshot
-        print(f"epoch {end.epoch} train {last.train_accuracy:.4f}", end=" ", flush=True)
-        print(f"residual {last.residual:.1e} cpu {spent:.0f} s", flush=True)
-        if end.epoch < wanted.training.epochs:
-            checkpoint.save(begun, Model(network, end.params, end.epoch), end.memory)
+        steps = kept.epochs * loop.epoch_steps
+        loop.load_state_dict({"steps": steps, "params": kept.params, "memory": memory})
+    since = time.process_time() - spent
+    while not loop.finished:
+        row = loop.epoch(evaluate=False)
+        spent = time.process_time() - since
+        print(f"epoch {row['epoch']} train {row['train_accuracy']:.4f}", end=" ", flush=True)
+        print(f"residual {row['residual']:.1e} cpu {spent:.0f} s", flush=True)
+        if not loop.finished:
+            checkpoint.save(begun, loop.current(), loop.memory())
             write_text(clock, str(spent))
-    if last is None:
+    if row is None:
         raise ValueError("a row needs at least one epoch")
-    params = {name: TorchOps().from_numpy(value) for name, value in last.snapshot.params.items()}
     result = {
         "cpu": spent,
-        "train": 100.0 * last.train_accuracy,
-        "residual": last.residual,
-        "spectral": dict(last.spectral),
-        "parameters": int(sum(value.size for value in last.snapshot.params.values())),
+        "train": 100.0 * row["train_accuracy"],
+        "residual": row["residual"],
+        "spectral": row["spectral"],
+        "parameters": loop.current().parameters,
     }
-    return result, network, params
+    return result, loop.network, loop.params
 
 
 def run(name: str, seeds: list[int]) -> None:

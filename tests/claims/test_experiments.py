@@ -17,10 +17,10 @@ from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs.executors.task import canonical
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import Nudging, TrainingConfig
 from neuro_eqprop.training.gradients.exact import finite_difference, implicit
-from neuro_eqprop.training.rules.hybrid import stem_of
+from neuro_eqprop.training.loop import initial_parameters
 from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import ContrastiveSettings, Nudging
 from neuro_eqprop.training.study import make_study
 from sims.claims.cell_builders import TRANSFORMER
 from sims.claims.claim import Cell, timeless
@@ -30,7 +30,6 @@ from sims.claims.experiments.common import (
     TEST_STOP,
     Trained,
     data_of,
-    initial_snapshot,
     study_of,
 )
 from sims.claims.experiments.lipschitz import jacobians
@@ -83,7 +82,7 @@ def test_the_twin_learns_by_either_cost() -> None:
     nets = [perceptron((64, 32, 10), "relu", 0) for _ in range(2)]
     study = make_study(epochs=25, batch=16, learning_rate=0.01)
     for net, cost in zip(nets, Cost, strict=True):
-        for _ in train_by_backprop(net, data.train, study.recipe(), cost):
+        for _ in train_by_backprop(net, data.train, study, cost):
             pass
         assert accuracy_of(net, data.test) > 0.7
     one, two = (net.state_dict()["0.weight"] for net in nets)
@@ -112,7 +111,7 @@ def test_the_bound_is_kept_in_the_lipschitz_cell() -> None:
 def test_the_jacobian_of_a_loop_is_slope_times_weight() -> None:
     data, study = data_of(DIGITS), study_of({**DIGITS, "study": LOOPED}, 1)
     network = study.network(data)
-    found = Trained(network, initial_snapshot(study, network).params, data)
+    found = Trained(network, initial_parameters(study, network), data)
     x = data.test.x[:3]
     h = infer(NumpyOps(), network, found.float64, x, TEST_STOP).state["hidden"]
     expected = (1.0 - h**2)[:, :, None] * found.float64["hidden->hidden"]
@@ -131,7 +130,7 @@ def test_once_around_other_loops_is_that_of_small_steps(changes: dict[str, Any])
     result = {**DIGITS, "study": {**LOOPED, **changes}}
     data, study = data_of(result), study_of(result, 1)
     network = study.network(data)
-    found = Trained(network, initial_snapshot(study, network).params, data)
+    found = Trained(network, initial_parameters(study, network), data)
     x, small = data.test.x[:2], 1e-6
     free = field(NumpyOps(), network, found.float64, x)
     rest = infer(NumpyOps(), network, found.float64, x, TEST_STOP).state
@@ -235,7 +234,7 @@ def test_a_hybrid_trains_the_layer_below_the_tokens() -> None:
     found = run("stemmed", result)
     assert found["test_accuracy"] > 0.3
     network = with_stem(study_of({**DIGITS, **result}, 0).network(data_of(DIGITS)))
-    assert stem_of(network) == ["stem"]
+    assert network.layers_without_feedback == ("stem",)
 
 
 def test_sequences_of_several_lengths_are_learnt_and_timed() -> None:
@@ -275,7 +274,9 @@ def test_the_update_of_a_variational_autoencoder_is_its_gradient() -> None:
         np.testing.assert_allclose(gradient, differences[name], atol=1e-6)
     ops = TorchOps(torch.float64)
     tensors = {name: ops.from_numpy(value) for name, value in params.items()}
-    config = TrainingConfig(1, 4, "sgd", 0.1, Nudging.CENTERED, 1e-3, 200, 200, seed=0)
+    config = ContrastiveSettings(
+        "hebbian", nudging=Nudging.CENTERED, beta=1e-3, free_steps=200, nudged_steps=200
+    )
     batch = Batch(ops.from_numpy(x), ops.from_numpy(target), measured=False)
     update = RULES["hebbian"].update(ops, network, tensors, batch, config).gradients
     for name, gradient in exact.items():

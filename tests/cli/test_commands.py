@@ -32,8 +32,8 @@ from neuro_eqprop.cli.simulate import phases
 from neuro_eqprop.networks.activations import HIDDEN, OUTPUT
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import Nudging
 
 TRAINED = {
     "run",

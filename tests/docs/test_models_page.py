@@ -22,9 +22,8 @@ from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.rules.registry import RULES
-from neuro_eqprop.training.settings import TrainingSettings
+from neuro_eqprop.training.settings import Nudging, TrainingSettings
 from neuro_eqprop.training.study import Study, adapt, make_study
 
 TEXT = (Path(__file__).parents[2] / "docs" / "explanation" / "models.md").read_text()

@@ -103,12 +103,12 @@ def test_a_lock_of_another_computer_counts_while_it_is_renewed(
 def test_force_keeps_the_old_run_until_the_new_one_works(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def diverge(*_: object) -> None:
+    def diverge(*_: object, **__: object) -> None:
         raise TrainingError("diverged")
 
     (run / "mine.h5").write_text("mine")
     before = {path.name: path.read_bytes() for path in run.iterdir()}
-    monkeypatch.setattr("neuro_eqprop.runs.train.epochs", diverge)
+    monkeypatch.setattr("neuro_eqprop.training.loop.TrainingLoop.epoch", diverge)
     with pytest.raises(TrainingError):
         ne.train("layered", "digits", hidden=(8,), epochs=1, out=run, force=True)
     monkeypatch.undo()

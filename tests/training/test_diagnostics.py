@@ -17,19 +17,21 @@ from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.runs.run_folder import METRICS, RunError
-from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
+from neuro_eqprop.runs.run_folder import METRICS
 from neuro_eqprop.training.diagnostics import DRIFT_LIMIT, Diagnostics, diagnose
+from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule, RuleSettings
 from neuro_eqprop.training.study import Study, adapt, make_study
 
-RECIPE = TrainingConfig(1, 8, "sgd", 0.1, Nudging.CENTERED, 0.1, 60, 40, 0)
+RECIPE = ContrastiveSettings(
+    "hebbian", nudging=Nudging.CENTERED, beta=0.1, free_steps=60, nudged_steps=40
+)
 
 
 def network_of(symmetric: bool = True) -> Network:
     return looped(5, 9, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.95, symmetric=symmetric)
 
 
-def diagnosed(network: Network, recipe: TrainingConfig) -> Diagnostics:
+def diagnosed(network: Network, recipe: RuleSettings) -> Diagnostics:
     rng = np.random.default_rng(1)
     params = initialize(network, rng)
     loop = params["hidden->hidden"]
@@ -97,14 +99,14 @@ def test_where_negative_nudging_learns_nothing_the_warning_names_another(model: 
     params = initialize(network, np.random.default_rng(0))
     params["output"] = params["output"] - 9.0
     few = data.train.take(slice(16))
-    found = diagnose(network, params, few.x, np.eye(10)[few.y], study.recipe(), truth=False)
+    found = diagnose(network, params, few.x, np.eye(10)[few.y], study.rule, truth=False)
     assert "use nudging 'centered' or 'positive'" in str(found.warning)
     assert "larger beta" not in str(found.warning)
 
 
 def test_a_wrong_rule_shows_in_the_cosine() -> None:
     plain = diagnosed(network_of(symmetric=False), RECIPE).cosine
-    right = diagnosed(network_of(symmetric=False), replace(RECIPE, rule=Rule.ASYMMETRIC)).cosine
+    right = diagnosed(network_of(symmetric=False), replace(RECIPE, name=Rule.ASYMMETRIC)).cosine
     assert plain is not None
     assert right is not None
     assert min(plain.values()) < 0.99
@@ -112,7 +114,7 @@ def test_a_wrong_rule_shows_in_the_cosine() -> None:
 
 
 def test_baselines_have_no_drift() -> None:
-    found = diagnosed(network_of(), replace(RECIPE, rule=Rule.IMPLICIT))
+    found = diagnosed(network_of(), replace(RECIPE, name=Rule.IMPLICIT))
     assert found.drift is None
     assert found.cosine is not None
     assert min(found.cosine.values()) > 0.999999
@@ -150,7 +152,7 @@ def test_metrics_hold_validation_accuracy_and_gradient_diagnostics(tmp_path: Pat
 
 def test_a_device_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
     study = make_study(epochs=1, device="nowhere")
-    with pytest.raises(RunError, match="use cpu"):
+    with pytest.raises(ValueError, match="use cpu"):
         run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=lambda _: None)
     assert not (tmp_path / "run").exists()
 

@@ -16,10 +16,10 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of, phase_gradients
 from neuro_eqprop.training.rules.phases import settle_phases
+from neuro_eqprop.training.settings import RuleSettings
 from neuro_eqprop.training.study import make_study
 
 SAMPLES = 6
@@ -52,12 +52,12 @@ def data_of(kind: str) -> Dataset:
     return Dataset(images, y, images, y)
 
 
-def made(kind: str) -> tuple[Network, dict[str, Array], Dataset, TrainingConfig]:
+def made(kind: str) -> tuple[Network, dict[str, Array], Dataset, RuleSettings]:
     data, study = data_of(kind), make_study(**KINDS[kind])
     network = study.network(data)
     params = initialize(network, np.random.default_rng(1))
     scaled = {name: 1.3 * value for name, value in params.items()}
-    config = replace(study.recipe(), free_steps=200, nudged_steps=200)
+    config = replace(study.rule, free_steps=200, nudged_steps=200)
     return network, scaled, data, config
 
 
@@ -108,7 +108,7 @@ def test_a_layer_that_the_nudge_does_not_reach_in_time_stays(model: str) -> None
     start = initialize(network, np.random.default_rng(1))
     params = {name: ops.from_numpy(value) for name, value in start.items()}
     batch = Batch(ops.from_numpy(x), ops.from_numpy(one_hot(y, 3)), measured=True)
-    config = replace(study.recipe(), free_steps=9, nudged_steps=1)
+    config = replace(study.rule, free_steps=9, nudged_steps=1)
     assert path_of(ops, network, config) is Path.DISPLACEMENT
     found = contrastive(ops, network, params, batch, config).gradients
     memories = [layer.name for layer in network.moving if "memory" in layer.name]

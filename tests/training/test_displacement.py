@@ -26,19 +26,18 @@ from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.networks.operators import Conv2d, Dense, LayerNorm, Pooled
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.runs.train import initial_snapshot
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast import displacement, layer_kernels, structure
 from neuro_eqprop.training.fast.displacement import update_by_displacement
 from neuro_eqprop.training.fast.layer_state import add_transpose, displace
 from neuro_eqprop.training.gradients.exact import implicit
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.samples import sample_source
+from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule
 from neuro_eqprop.training.study import make_study
-from neuro_eqprop.training.train import start_state, train_batch
 
 CLASSES, SAMPLES, STEPS = 6, 11, 60
 SCHEDULES = {
@@ -303,7 +302,9 @@ def test_a_batch_overwrites_nothing_that_it_was_given() -> None:
 
 
 def test_the_path_of_a_network_is_stated() -> None:
-    config = TrainingConfig(1, 11, "adam", 1e-3, Nudging.POSITIVE, 0.05, 2, 1, 0)
+    config = ContrastiveSettings(
+        "hebbian", nudging=Nudging.POSITIVE, beta=0.05, free_steps=2, nudged_steps=1
+    )
     ops, deep = TorchOps(), network_of("three", RELU, LINEAR)
     assert path_of(ops, deep, config) is Path.DISPLACEMENT
     assert path_of(ops, network_of("looped", TANH, LINEAR), config) is Path.DISPLACEMENT
@@ -314,15 +315,17 @@ def test_the_path_of_a_network_is_stated() -> None:
         replace(config, tolerance=1e-6),
         replace(config, anderson=3),
         replace(config, damping=0.5),
-        replace(config, together=True),
+        replace(config, order="synchronous"),
         replace(config, nudging=Nudging.HOLOMORPHIC),
-        replace(config, rule=Rule.VECTOR_FIELD),
+        replace(config, name=Rule.VECTOR_FIELD),
     ):
         assert path_of(ops, deep, other) is Path.PHASES
 
 
 def test_a_nudge_too_small_for_differences_of_rates_is_resolved_by_displacement() -> None:
-    config = TrainingConfig(1, 11, "adam", 1e-3, Nudging.POSITIVE, 1e-6, STEPS, STEPS, 0)
+    config = ContrastiveSettings(
+        "hebbian", nudging=Nudging.POSITIVE, beta=1e-6, free_steps=STEPS, nudged_steps=STEPS
+    )
     network, ops = network_of("one", RELU, LINEAR), TorchOps()
     params, batch = given(network, ops)
     found = contrastive(ops, network, params, batch, config).gradients
@@ -375,11 +378,11 @@ def test_a_training_step_reads_nothing_back_from_the_device(
 ) -> None:
     """On the device "meta", whose tensors have no values: reading one raises an error."""
     study = make_study(epochs=1, nudging="positive", beta=0.05, **settings)
-    network, config, ops = study.network(data), study.recipe(), TorchOps(device="meta")
-    state = start_state(network, config, initial_snapshot(study, network), ops)
+    network, ops = study.network(data), TorchOps(device="meta")
+    loop = TrainingLoop(study, network, data, ops=ops)
     x, y = ops.from_numpy(data.train.x), ops.from_numpy(np.eye(4))
-    assert path_of(state.ops, network, config) is Path.DISPLACEMENT
-    update = train_batch(state, Batch(x, y, measured), config, 0.01)
+    assert path_of(ops, network, study.rule) is Path.DISPLACEMENT
+    update = loop.advance(Batch(x, y, measured), 0.01)
     assert update.loss.is_meta
     assert update.correct.is_meta
     with pytest.raises(RuntimeError, match="meta"):
@@ -400,17 +403,19 @@ def test_taking_and_moving_the_samples_reads_nothing_back_either(
     settings: dict[str, Any], data: Dataset, nudging: str
 ) -> None:
     study = make_study(nudging=nudging, beta=0.05, weight_decay=0.01, **settings)
-    network, config, ops = study.network(data), study.recipe(), TorchOps(device="meta")
-    state = start_state(network, config, initial_snapshot(study, network), ops)
-    take, augment = sample_source(ops, data.train), study.view(data)
+    ops = TorchOps(device="meta")
+    loop = TrainingLoop(study, study.network(data), data, ops=ops)
+    take, augment = sample_source(ops, data.train), study.augmentation(data)
     x = augment(take(np.arange(4)), np.random.default_rng(0))
-    update = train_batch(state, Batch(x, ops.from_numpy(np.eye(4)), True), config, 0.01)
+    update = loop.advance(Batch(x, ops.from_numpy(np.eye(4)), True), 0.01)
     assert update.loss.is_meta
 
 
 def test_training_and_diagnosis_take_the_same_path() -> None:
     network = network_of("three", RELU, LINEAR)
-    config = TrainingConfig(1, 11, "adam", 1e-3, Nudging.POSITIVE, 0.05, 2, 1, 0)
+    config = ContrastiveSettings(
+        "hebbian", nudging=Nudging.POSITIVE, beta=0.05, free_steps=2, nudged_steps=1
+    )
     for ops in (TorchOps(), TorchOps(torch.float64)):
         params, batch = given(network, ops)
         found = contrastive(ops, network, params, batch, config)

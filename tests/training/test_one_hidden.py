@@ -18,7 +18,6 @@ from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast.one_hidden import (
     has_one_hidden_layer,
     is_chain,
@@ -30,10 +29,13 @@ from neuro_eqprop.training.relax import SWEEPS, Settling, relax
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.rules.phases import settle_phases
+from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule
 
 CLASSES = 6  # one more than the compiled sweeps take in one pass
 SIZES = pytest.mark.parametrize("hidden", [(14,), (12, 9), (7, 8, 6)], ids=str)
-RECIPE = TrainingConfig(1, 11, "adam", 1e-3, Nudging.CENTERED, 0.25, 6, 3, 0)
+RECIPE = ContrastiveSettings(
+    "hebbian", nudging=Nudging.CENTERED, beta=0.25, free_steps=6, nudged_steps=3
+)
 SCHEDULES = [
     three_phase(beta=0.25, free=6, nudged=3),
     two_phase(beta=-0.3, free=1, nudged=1),
@@ -161,7 +163,7 @@ def test_training_takes_the_compiled_way_and_probes_the_plain_one() -> None:
         free, recipe = field(ops, network, params, batch.x), RECIPE
         assert is_worth_compiling(free) == wanted
         assert path_of(ops, network, recipe) is Path.ONE_HIDDEN
-        assert path_of(ops, network, replace(recipe, rule=Rule.VECTOR_FIELD)) is Path.PHASES
+        assert path_of(ops, network, replace(recipe, name=Rule.VECTOR_FIELD)) is Path.PHASES
         assert path_of(ops, network, replace(recipe, damping=0.5)) is Path.PHASES
         plain = settle_phases(free, batch, recipe)
         slopes = hebbian(

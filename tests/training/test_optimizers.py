@@ -11,8 +11,7 @@ import torch
 
 from neuro_eqprop.api.train import run_training
 from neuro_eqprop.common.arrays import UnknownNameError
-from neuro_eqprop.runs.train import check_training
-from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates, torch_schedulers
+from neuro_eqprop.training.lr_schedules import learning_rates, torch_schedulers
 from neuro_eqprop.training.optimizers import OPTIMIZERS, make_optimizer
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
 from neuro_eqprop.training.settings import KNOWN_WITHOUT_TORCH
@@ -56,7 +55,7 @@ def test_only_weights_decay_and_all_of_them() -> None:
 )
 def test_an_optimizer_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        check_training(make_study(optimizer=text).training)
+        make_optimizer(make_study(optimizer=text).training.optimizer, 0.1, {"any": torch.zeros(1)})
     with pytest.raises(UnknownNameError, match="known: adam"):
         make_study(optimizer="adamm")
 
@@ -78,7 +77,7 @@ def test_a_scheduler_goes_as_in_torch(name: str) -> None:
     }
     given = options.get(name, {})
     text = f"{name}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
-    found = learning_rates(text, 0.1, TrainingLength(4, 3))
+    found = learning_rates(text, 0.1, 4, 3)
     stepper = torch.optim.SGD([torch.zeros(1)], lr=0.1, momentum=0.9)
     scheduler = getattr(torch.optim.lr_scheduler, name)(stepper, **given)
     for epoch in range(4):
@@ -92,11 +91,9 @@ def test_a_scheduler_goes_as_in_torch(name: str) -> None:
 
 
 def test_courses_of_our_own_and_what_torch_needs_is_filled_in() -> None:
-    np.testing.assert_allclose(
-        learning_rates("linear", 1.0, TrainingLength(2, 2)), [1.0, 0.75, 0.5, 0.25]
-    )
-    assert len(learning_rates("OneCycleLR", 0.1, TrainingLength(3, 5))) == 15
-    assert learning_rates("CosineAnnealingLR", 0.1, TrainingLength(3, 5))[0] == 0.1
+    np.testing.assert_allclose(learning_rates("linear", 1.0, 2, 2), [1.0, 0.75, 0.5, 0.25])
+    assert len(learning_rates("OneCycleLR", 0.1, 3, 5)) == 15
+    assert learning_rates("CosineAnnealingLR", 0.1, 3, 5)[0] == 0.1
 
 
 @pytest.mark.parametrize(
@@ -111,7 +108,7 @@ def test_courses_of_our_own_and_what_torch_needs_is_filled_in() -> None:
 )
 def test_a_scheduler_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        check_training(make_study(lr_schedule=text).training)
+        learning_rates(make_study(lr_schedule=text).training.lr_schedule, 0.1, 2, 1)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from neuro_eqprop.common.settings import settings_of
 from neuro_eqprop.data import Dataset, Split, load_data, one_hot
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU, TANH, activation, box
 from neuro_eqprop.networks.architectures.registry import MODELS
-from neuro_eqprop.training.config import Nudging, Rule
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
 from neuro_eqprop.training.study import Study, adapt, make_study, read, write
@@ -190,23 +188,20 @@ def test_backprop_leaves_out_the_bounds_that_let_a_model_settle() -> None:
         assert all(c.bound is None for c in network.connections)
 
 
-ENUMS = {"nudging", "rule", "beta_end", "tolerance"}
-
-
-def test_the_training_config_of_a_study_follows_its_settings() -> None:
-    study = make_study(nudging="positive", beta=0.2, epochs=3, seed=4, free_steps=9, nudged_steps=5)
-    recipe = study.recipe()
-    shared = set(study.flat()) & set(asdict(recipe))
-    assert {"epochs", "batch", "optimizer", "learning_rate", "beta", "seed"} <= shared
-    assert all(getattr(recipe, key) == study.get(key) for key in shared - ENUMS)
-    assert recipe.nudging is Nudging.POSITIVE
-    assert recipe.rule == Rule.HEBBIAN
-    assert recipe.tolerance is None
-    assert recipe.beta_end is None
-    assert [(p.name, p.beta, p.steps) for p in recipe.schedule()] == [
+def test_the_rule_of_a_study_makes_the_phases_of_a_batch() -> None:
+    study = make_study(nudging="positive", beta=0.2, free_steps=9, nudged_steps=5)
+    assert [(p.name, p.beta, p.steps) for p in study.rule.schedule()] == [
         ("free", 0.0, 9),
         ("nudged", 0.2, 5),
     ]
+    assert study.rule.beta_at(0.5) == 0.2
+    assert adapt(study, {"beta_end": 0.1}).rule.beta_at(0.5) == pytest.approx(0.15)
+
+
+def test_a_rule_without_a_setting_has_its_neutral_value() -> None:
+    rule = make_study(rule="backprop").rule
+    assert (rule.damping, rule.order, rule.anderson, rule.tolerance) == (1.0, "sequential", 0, 0.0)
+    assert "damping" not in make_study(rule="backprop").flat()
 
 
 def test_activations_are_found_by_name() -> None:

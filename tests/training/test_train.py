@@ -5,8 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import torch
 
 from neuro_eqprop.api.run import open_run
 from neuro_eqprop.api.train import run_training
-from neuro_eqprop.data import load_data
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.data import Dataset, load_data
 from neuro_eqprop.dynamics.inference import accuracy
 from neuro_eqprop.networks.activations import LINEAR, TANH
 from neuro_eqprop.networks.architectures import layered
@@ -27,9 +28,9 @@ from neuro_eqprop.runs.checkpoint import load_training
 from neuro_eqprop.runs.run_folder import RunError
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.loop import TrainingLoop, initial_parameters
 from neuro_eqprop.training.rules.contrastive import contrastive
 from neuro_eqprop.training.study import Study, adapt, make_study, read, write
-from neuro_eqprop.training.train import Progress, Snapshot, train
 
 TINY = make_study(hidden=(9,), epochs=3, batch=256, free_steps=8, nudged_steps=4, seed=5)
 LOOPED = adapt(TINY, {"model": "looped", "bound": 0.4, "learning_rate": 0.02})
@@ -48,30 +49,46 @@ def quiet(_: dict[str, Any]) -> None:
     pass
 
 
-def begin(study: Study) -> Snapshot:
-    params = initialize(study.network(DATA), np.random.default_rng(study.seed))
-    return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
+@dataclass(frozen=True)
+class Epoch:
+    row: Mapping[str, Any]
+    state: dict[str, Any]
+
+    @property
+    def params(self) -> dict[str, Array]:
+        found: dict[str, Array] = self.state["params"]
+        return found
 
 
-def epochs(study: Study, start: Snapshot | None = None) -> list[Progress]:
-    start = start or begin(study)
-    return list(train(study.network(DATA), DATA.train, study.recipe(), start))
+def begin(study: Study) -> dict[str, Array]:
+    return initial_parameters(study, study.network(DATA))
 
 
-def same(one: Snapshot, two: Snapshot) -> bool:
-    return one.epoch == two.epoch and all(
-        np.array_equal(np.ravel(a[name]), np.ravel(b[name]))
-        for a, b in ((one.params, two.params), (one.memory, two.memory))
-        for name in a.keys() | b.keys()
+def epochs(study: Study, start: dict[str, Any] | None = None) -> list[Epoch]:
+    loop = TrainingLoop(study, study.network(DATA), DATA)
+    if start is not None:
+        loop.load_state_dict(start)
+    found = []
+    while not loop.finished:
+        found.append(Epoch(loop.epoch(evaluate=False), loop.state_dict()))
+    return found
+
+
+def same(one: Epoch, two: Epoch) -> bool:
+    return one.row["epoch"] == two.row["epoch"] and all(
+        np.array_equal(np.ravel(one.state[key][name]), np.ravel(two.state[key][name]))
+        for key in ("params", "memory")
+        for name in one.state[key].keys() | two.state[key].keys()
     )
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:
     one, two = epochs(TINY), epochs(TINY)
-    assert [p.snapshot.epoch for p in one] == [1, 2, 3]
-    assert same(one[-1].snapshot, two[-1].snapshot)
-    other = epochs(adapt(TINY, {"seed": 6}), begin(TINY))
-    assert not same(one[-1].snapshot, other[-1].snapshot)
+    assert [p.row["epoch"] for p in one] == [1, 2, 3]
+    assert same(one[-1], two[-1])
+    other = TrainingLoop(adapt(TINY, {"seed": 6}), TINY.network(DATA), DATA, params=begin(TINY))
+    other.epoch(evaluate=False)
+    assert not np.array_equal(other.current().params["hidden"], one[0].params["hidden"])
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
@@ -79,11 +96,11 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 def test_training_goes_on_where_it_was_left(optimizer: str, left_at: int) -> None:
     study = adapt(TINY, {"optimizer": optimizer, "model": "looped", "learning_rate": 0.01})
     whole = epochs(study)
-    rest = epochs(study, whole[left_at - 1].snapshot)
+    rest = epochs(study, whole[left_at - 1].state)
     assert len(rest) == 3 - left_at
-    assert same(rest[-1].snapshot, whole[-1].snapshot)
-    forgetful = epochs(study, replace(whole[left_at - 1].snapshot, memory={}))
-    assert not same(forgetful[-1].snapshot, whole[-1].snapshot)
+    assert same(rest[-1], whole[-1])
+    forgetful = epochs(study, whole[left_at - 1].state | {"memory": {}})
+    assert not same(forgetful[-1], whole[-1])
 
 
 @pytest.mark.parametrize(
@@ -95,9 +112,9 @@ def test_the_spectral_bound_is_kept_at_every_epoch(study: Study) -> None:
     reached = False
     for progress in epochs(study):
         for connection in study.network(DATA).connections:
-            weight = progress.snapshot.params[connection.name].astype(np.float64)
+            weight = progress.params[connection.name].astype(np.float64)
             largest = np.linalg.svd(weight, compute_uv=False)[0]
-            assert progress.spectral[connection.name] == pytest.approx(largest, rel=1e-5)
+            assert progress.row["spectral"][connection.name] == pytest.approx(largest, rel=1e-5)
             if connection.bound is not None:
                 assert largest <= connection.bound
                 reached |= largest > 0.99 * connection.bound
@@ -105,9 +122,9 @@ def test_the_spectral_bound_is_kept_at_every_epoch(study: Study) -> None:
 
 
 def test_a_loop_stays_exactly_symmetric() -> None:
-    weight = epochs(LOOPED)[-1].snapshot.params["hidden->hidden"]
+    weight = epochs(LOOPED)[-1].params["hidden->hidden"]
     assert np.array_equal(weight, weight.T)
-    assert not np.array_equal(weight, begin(LOOPED).params["hidden->hidden"])
+    assert not np.array_equal(weight, begin(LOOPED)["hidden->hidden"])
 
 
 @pytest.mark.parametrize("nudging", ["centered", "positive"])
@@ -127,13 +144,13 @@ def test_training_learns(nudging: str, model: str) -> None:
     )
     done, network, ops = epochs(study), study.network(DATA), TorchOps()
     before, after = (
-        accuracy(ops, network, {n: ops.from_numpy(v) for n, v in s.params.items()}, DATA.test)
-        for s in (begin(study), done[-1].snapshot)
+        accuracy(ops, network, {n: ops.from_numpy(v) for n, v in s.items()}, DATA.test)
+        for s in (begin(study), done[-1].params)
     )
     assert before < 0.35
     assert after > 0.8
-    assert done[-1].train_accuracy > done[0].train_accuracy
-    assert 0 <= done[-1].residual < 0.1
+    assert done[-1].row["train_accuracy"] > done[0].row["train_accuracy"]
+    assert 0 <= done[-1].row["residual"] < 0.1
 
 
 def test_training_that_explodes_says_so_and_what_to_do() -> None:
@@ -155,9 +172,7 @@ def test_a_run_leaves_what_is_promised(tmp_path: Path) -> None:
     assert read(tmp_path / "run/study.toml") == TINY
     kept, memory = load_training(tmp_path / "run/model.safetensors")
     assert (kept.epochs, memory) == (3, {})
-    assert all(
-        np.array_equal(kept.params[n], v) for n, v in epochs(TINY)[-1].snapshot.params.items()
-    )
+    assert all(np.array_equal(kept.params[n], v) for n, v in epochs(TINY)[-1].params.items())
     assert result["parameters"] == 64 * 9 + 9 + 9 * 10 + 10
     assert result["test_accuracy"] == lines[-1]["test_accuracy"]
     ops, run = TorchOps(), open_run(tmp_path / "run")
@@ -333,10 +348,10 @@ def test_interrupted_then_killed_a_run_still_ends_in_the_same_bytes(tmp_path: Pa
 def test_targets_may_be_any_array_and_the_loss_falls() -> None:
     data = DATA.train.take(slice(200))
     network = layered(64, (16,), 64, hidden_rate=TANH, output_rate=LINEAR)
-    config = make_study(epochs=3, learning_rate=0.005).recipe()
-    params = initialize(network, np.random.default_rng(0))
-    start = Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
-    losses = [p.loss for p in train(network, data, config, start, targets=data.x)]
+    study = make_study(epochs=3, learning_rate=0.005)
+    few = Dataset.from_splits("few", data, data, 10, (64,))
+    loop = TrainingLoop(study, network, few, targets=data.x)
+    losses = [loop.epoch(evaluate=False)["loss"] for _ in range(3)]
     mean_sample = 0.5 * ((data.x - data.x.mean(axis=0)) ** 2).sum(axis=1).mean()
     assert losses[2] < losses[1] < losses[0]
     assert losses[2] < 2 * mean_sample
@@ -346,14 +361,14 @@ def test_numpy_trains_as_torch_does() -> None:
     data = DATA.train.take(slice(40))
     network = layered(64, (8,), 10, hidden_rate=TANH, output_rate=LINEAR)
     # Torch takes the displacement path and NumPy settles every phase: equal at equilibrium.
-    config = make_study(epochs=1, free_steps=200, nudged_steps=200).recipe()
+    settings = make_study(epochs=1, free_steps=200, nudged_steps=200).rule
     params = initialize(network, np.random.default_rng(0))
     updates = []
     for ops in (NumpyOps(), TorchOps(torch.float64)):
         values = {name: ops.from_numpy(value) for name, value in params.items()}
         target = ops.from_numpy(np.eye(10)[data.y])
         batch = Batch(ops.from_numpy(data.x), target, measured=True)
-        updates.append(contrastive(ops, network, values, batch, config))
+        updates.append(contrastive(ops, network, values, batch, settings))
     one, two = updates
     assert one.correct == two.correct
     assert one.loss == pytest.approx(two.loss)

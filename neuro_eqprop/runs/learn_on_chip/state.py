@@ -11,7 +11,7 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.runs import checkpoint, on_chip_config, run_folder
 from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
-from neuro_eqprop.runs.train import trim
+from neuro_eqprop.runs.train import truncate_metrics
 from neuro_eqprop.spiking.make_plastic import ALWAYS, parameters
 from neuro_eqprop.training.trained import TrainedNetwork
 
@@ -96,5 +96,5 @@ def resume_state(task: OnChipTask, out: Path) -> LearningState:
             ) from error
     elif (out / run_folder.MODEL).exists():
         raise run_folder.RunError(f"{out} has nothing to resume: its run is finished")
-    trim(out / run_folder.METRICS, state.epoch)
+    truncate_metrics(out / run_folder.METRICS, state.epoch)
     return state

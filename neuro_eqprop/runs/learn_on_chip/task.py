@@ -11,13 +11,13 @@ from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.on_chip_config import DEFAULTS, RATES, OnChipConfig
-from neuro_eqprop.runs.rate_baseline import RateLearner, rate_config
-from neuro_eqprop.runs.train import check_sizes
+from neuro_eqprop.runs.rate_baseline import RateLearner
 from neuro_eqprop.runs.workers import ALONE, Shared
 from neuro_eqprop.simulators.learning import Learner
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.make_plastic import make_plastic, training_stimulus
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
+from neuro_eqprop.training.loop import check_sizes
 from neuro_eqprop.training.study import Study, make_study
 
 TRAINING_ONLY = (
@@ -60,10 +60,10 @@ class OnChipTask:
         """The simulator that learns."""
         if self.on_rates:
             rule = self.study.rule
-            config = rate_config(
+            settings = rate_settings(
                 self.plastic.rule.schedule, free=rule.free_steps, nudged=rule.nudged_steps
             )
-            return RateLearner(self.network, config, self.config.bound)
+            return RateLearner(self.network, settings, self.config.bound)
         learner, options = load_learner(self.config.on), self.config.biology
         return learner.with_options(options) if options else learner
 

@@ -13,8 +13,9 @@ from neuro_eqprop.runs.evaluate import evaluate as evaluate_model
 from neuro_eqprop.runs.run_folder import first_samples
 from neuro_eqprop.runs.simulate import run_spikes
 from neuro_eqprop.runs.sweeps.spec import FLOAT, PROFILE, SPIKING
-from neuro_eqprop.runs.train import load_for, train_study
+from neuro_eqprop.runs.train import check_length, load_for, train_loop
 from neuro_eqprop.spiking.lowered import lower_network
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.study import Study, adapt
 from neuro_eqprop.training.trained import TrainedNetwork
 
@@ -40,9 +41,11 @@ def run_trial(
     """
     study = adapt(Study(), settings)
     data = load_for(study)
-    model, diverged = train_study(study, study.network(data), data)
-    if diverged is not None:
-        raise ValueError(diverged)
+    network = study.network(data)
+    check_length(study, network, data)
+    model = train_loop(TrainingLoop(study, network, data))
+    if model.diverged is not None:
+        raise ValueError(model.diverged)
     last = model.history[-1]
     return {
         "training": {key: last.get(key) for key in LAST_EPOCH}

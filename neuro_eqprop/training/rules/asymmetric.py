@@ -21,7 +21,6 @@ from dataclasses import replace
 from neuro_eqprop.dynamics.field import Field, State, shape_input
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.networks.network import Connection, DirectedEdge, Network, Role
-from neuro_eqprop.networks.operators import Attention
 from neuro_eqprop.networks.operators.linearize import NonlinearOperator, Tangent
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.rules.hebbian import bias_update, rate_shifts
@@ -60,11 +59,7 @@ def adjoint_field(free: Field, s0: State) -> Field:
 def linearized(connection: Connection, s0: State) -> Tangent:
     """The operator of a nonlinear connection, linearized at the free equilibrium."""
     operator = connection.operator
-    if not isinstance(operator, NonlinearOperator):
-        raise ValueError(
-            f"connection {connection.name!r} has no transpose, so rule 'asymmetric' cannot correct "
-            f"it; use rule 'vector-field', 'bptt' or 'implicit'"
-        )
+    assert isinstance(operator, NonlinearOperator)
     return Tangent(operator, s0[connection.source])
 
 
@@ -105,10 +100,6 @@ def vector_field_sum(
     update = {layer.name: bias_update(ops, layer, shift[layer.name]) for layer in network.moving}
     for c in network.connections:
         operator, weight = c.operator, params[c.name]
-        if isinstance(operator, Attention):
-            raise ValueError(
-                f"connection {c.name!r} is attention, which has an energy: use rule 'hebbian'"
-            )
         change = operator.weight_gradient(ops, weight, shift[c.target], rates[c.source])
         if network.feeds_back(c):
             # `rate_shifts` scales by the source's stiffness; this direction needs the target's.

@@ -12,12 +12,11 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.gradients.bptt import bptt_gradient
 from neuro_eqprop.training.gradients.implicit import implicit_gradient
 from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule
 from neuro_eqprop.training.rules.phases import check_gradients, settling, summarize
-from neuro_eqprop.training.settings import RuleSettings, SolverSettings, SweepSettings
+from neuro_eqprop.training.settings import Rule, RuleSettings, SolverSettings, SweepSettings
 
 ADJOINT_STEPS = 2
 """Iterations of the adjoint equation for each free step."""
@@ -28,17 +27,17 @@ def bptt(
     network: Network,
     params: Mapping[str, Values],
     batch: Batch,
-    config: TrainingConfig,
+    settings: RuleSettings,
 ) -> BatchUpdate:
     """Gradient by BPTT through the free steps; through a single sweep for rule 'backprop'."""
-    single = config.rule == Rule.BACKPROP
-    steps = 1 if single else config.free_steps
+    single = settings.name == Rule.BACKPROP
+    steps = 1 if single else settings.free_steps
     unrolled = bptt_gradient(
         ops,
         network,
         params,
         batch,
-        solver=settling(config, measured=False).free,
+        solver=settling(settings, measured=False).free,
         steps=steps,
         mean=True,
     )
@@ -57,12 +56,12 @@ def implicit(
     network: Network,
     params: Mapping[str, Values],
     batch: Batch,
-    config: TrainingConfig,
+    settings: RuleSettings,
 ) -> BatchUpdate:
     """Implicit gradient: settle without a graph, then solve the adjoint at the equilibrium."""
     free = field(ops, network, params, batch.x)
-    stop = Stop(config.tolerance, config.free_steps, batch.measured)
-    rest = solve(free, free.zero_state(), settling(config, measured=batch.measured).free, stop)
+    stop = Stop(settings.tolerance or None, settings.free_steps, batch.measured)
+    rest = solve(free, free.zero_state(), settling(settings, measured=batch.measured).free, stop)
     summed = implicit_gradient(
         ops,
         network,
@@ -70,7 +69,7 @@ def implicit(
         x=batch.x,
         target=batch.target,
         state=rest.state,
-        stop=Stop(None, ADJOINT_STEPS * config.free_steps),
+        stop=Stop(None, ADJOINT_STEPS * settings.free_steps),
     )
     gradients = {name: g / len(batch.x) for name, g in summed.items()}
     check_gradients(ops, network, {"free": rest.state}, gradients)

@@ -9,6 +9,7 @@ rules.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 
 from neuro_eqprop.dynamics.field import field
@@ -17,7 +18,6 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast.displacement import update_by_displacement
 from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.one_hidden import (
@@ -35,6 +35,7 @@ from neuro_eqprop.training.rules.phases import (
     settle_phases,
     settling,
 )
+from neuro_eqprop.training.settings import VECTOR_FIELDS, Nudging, RuleSettings
 
 
 class Path(Enum):
@@ -53,20 +54,20 @@ RESOLVED = 5e-4
 """Smallest displacement of a hidden rate, g beta, that a difference of float32 rates resolves."""
 
 
-def path_of(ops: Ops, network: Network, config: TrainingConfig) -> Path:
+def path_of(ops: Ops, network: Network, settings: RuleSettings) -> Path:
     """The path that the update of a network takes."""
-    schedule, solvers = config.schedule(), settling(config, measured=False)
-    plain = config.rule == Rule.HEBBIAN and config.nudging is not Nudging.HOLOMORPHIC
+    schedule, solvers = settings.schedule(), settling(settings, measured=False)
+    plain = settings.name not in VECTOR_FIELDS and settings.nudging != Nudging.HOLOMORPHIC
     if not (plain and uses_plain_sweeps(schedule, solvers) and isinstance(ops, TorchOps)):
         return Path.PHASES
-    if has_one_hidden_layer(network) and ops.device == "cpu" and is_resolved(network, config):
+    if has_one_hidden_layer(network) and ops.device == "cpu" and is_resolved(network, settings):
         return Path.ONE_HIDDEN
     return Path.DISPLACEMENT if is_supported(network) else Path.PHASES
 
 
-def is_resolved(network: Network, config: TrainingConfig) -> bool:
+def is_resolved(network: Network, settings: RuleSettings) -> bool:
     """Whether the nudge displaces the last hidden layer enough to subtract its rates."""
-    beta = min(abs(config.beta_at(0.0)), abs(config.beta_at(1.0)))
+    beta = min(abs(settings.beta_at(0.0)), abs(settings.beta_at(1.0)))
     return beta * network.feedback(network.connections[-1]) >= RESOLVED
 
 
@@ -75,9 +76,9 @@ cached_path = keep_last(path_of)
 
 
 @keep_last
-def schedule_of(config: TrainingConfig, beta: float | None) -> Schedule:
+def schedule_of(settings: RuleSettings, beta: float | None) -> Schedule:
     """The phases of a batch, cached for a training."""
-    return config.schedule(beta)
+    return settings.schedule(beta)
 
 
 def contrastive(
@@ -85,31 +86,43 @@ def contrastive(
     network: Network,
     params: Mapping[str, Values],
     batch: Batch,
-    config: TrainingConfig,
+    settings: RuleSettings,
 ) -> BatchUpdate:
     """The update of a batch from its free and nudged equilibria."""
-    if config.nudging is Nudging.HOLOMORPHIC:
-        return holomorphic(ops, network, params, batch, config)
-    path = cached_path(ops, network, config)
+    path, found = cached_path(ops, network, settings), None
     if path is Path.DISPLACEMENT and isinstance(ops, TorchOps):
-        return update_by_displacement(ops, network, params, batch, schedule_of(config, batch.beta))
-    if path is Path.ONE_HIDDEN and batch.x.dtype.itemsize == 4:
-        schedule = schedule_of(config, batch.beta)
-        compiled = update_one_hidden(ops, network, params, batch, schedule)
-        if compiled is not None:
-            return compiled
-    free = field(ops, network, params, batch.x)
-    settled = settle_phases(free, batch, config)
-    gradients = phase_gradients(settled, batch, config, scale=-1.0 / len(batch.x))
-    return settled.update(gradients, batch, config)
+        schedule = schedule_of(settings, batch.beta)
+        found = update_by_displacement(ops, network, params, batch, schedule)
+    elif path is Path.ONE_HIDDEN and batch.x.dtype.itemsize == 4:
+        schedule = schedule_of(settings, batch.beta)
+        found = update_one_hidden(ops, network, params, batch, schedule)
+    if found is None:
+        path = Path.PHASES
+        found = update_by_phases(ops, network, params, batch, settings)
+    return replace(found, path=path.value)
+
+
+def update_by_phases(
+    ops: Ops,
+    network: Network,
+    params: Mapping[str, Values],
+    batch: Batch,
+    settings: RuleSettings,
+) -> BatchUpdate:
+    """The update of a batch, every phase of which is settled by a solver."""
+    if settings.nudging == Nudging.HOLOMORPHIC:
+        return holomorphic(ops, network, params, batch, settings)
+    settled = settle_phases(field(ops, network, params, batch.x), batch, settings)
+    gradients = phase_gradients(settled, batch, settings, scale=-1.0 / len(batch.x))
+    return settled.update(gradients, batch, settings)
 
 
 def phase_gradients(
-    settled: SettledPhases, batch: Batch, config: TrainingConfig, scale: float
+    settled: SettledPhases, batch: Batch, settings: RuleSettings, scale: float
 ) -> dict[str, Values]:
     """The update of the rule, times `scale`: -1 / samples gives the gradient of the mean cost."""
     ops, network, states = settled.free.ops, settled.free.network, settled.states
-    rule = hebbian if config.rule == Rule.HEBBIAN else vector_field
+    rule = vector_field if settings.name in VECTOR_FIELDS else hebbian
     gradients = rule(
         ops,
         network,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neuro_eqprop.networks.network import Network
+from neuro_eqprop.networks.network import Network, Role
+from neuro_eqprop.networks.operators import Attention, AttentionKind, CrossAttention
+from neuro_eqprop.networks.operators.linearize import NonlinearOperator
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import TrainingConfig
+from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule
-from neuro_eqprop.training.settings import ContrastiveSettings
+from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule, RuleSettings
 
 
 def contrastive(
@@ -17,12 +19,50 @@ def contrastive(
     network: Network,
     params: Mapping[str, Values],
     batch: Batch,
-    config: TrainingConfig,
+    settings: RuleSettings,
 ) -> BatchUpdate:
     """The update of a batch, see `rules.contrastive`."""
     from neuro_eqprop.training.rules.contrastive import contrastive
 
-    return contrastive(ops, network, params, batch, config)
+    return contrastive(ops, network, params, batch, settings)
+
+
+def requires(network: Network, settings: RuleSettings) -> None:
+    """Raise TrainingError or ValueError for a network that the rule or the nudging cannot train."""
+    if settings.nudging == Nudging.HOLOMORPHIC:
+        require_smooth(network)
+    for c in network.connections:
+        if settings.name != Rule.HEBBIAN and isinstance(c.operator, Attention):
+            raise ValueError(
+                f"connection {c.name!r} is attention, which has an energy: use rule 'hebbian'"
+            )
+        entering = network[c.source].role is Role.INPUT
+        backwards = c.operator.linear or isinstance(c.operator, NonlinearOperator)
+        if settings.name == Rule.ASYMMETRIC and not (c.symmetric or entering or backwards):
+            raise ValueError(
+                f"connection {c.name!r} has no transpose, so rule 'asymmetric' cannot correct it; "
+                f"use rule 'vector-field', 'bptt' or 'implicit'"
+            )
+
+
+def require_smooth(network: Network) -> None:
+    """Raise TrainingError for activations and operators that are not holomorphic."""
+    for layer in network.moving:
+        rate = layer.activation
+        if not rate.smooth:
+            raise TrainingError(
+                f"layer {layer.name!r} has activation {rate.name!r}, which has kinks, and "
+                f"holomorphic nudging needs smooth ones: use activation 'tanh' and output "
+                f"'linear', or nudging 'centered'"
+            )
+    for connection in network.connections:
+        operator = connection.operator
+        if isinstance(operator, CrossAttention) and operator.kind is AttentionKind.LINEAR:
+            raise TrainingError(
+                f"connection {connection.name!r} is linear attention with elu features, which are "
+                f"not smooth, and holomorphic nudging needs smooth functions: use attention "
+                f"'softmax', or nudging 'centered'"
+            )
 
 
 HEBBIAN = UpdateRule(
@@ -33,6 +73,7 @@ HEBBIAN = UpdateRule(
     nudgings=ALL_NUDGINGS,
     compares_phases=True,
     needs_feedback=True,
+    requires=requires,
 )
 VECTOR_FIELD = UpdateRule(
     "vector-field",
@@ -42,6 +83,7 @@ VECTOR_FIELD = UpdateRule(
     nudgings=ALL_NUDGINGS,
     compares_phases=True,
     needs_feedback=True,
+    requires=requires,
 )
 ASYMMETRIC = UpdateRule(
     "asymmetric",
@@ -50,4 +92,5 @@ ASYMMETRIC = UpdateRule(
     ContrastiveSettings,
     nudgings=ALL_NUDGINGS,
     compares_phases=True,
+    requires=requires,
 )

@@ -20,15 +20,14 @@ import torch
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.solve import Stop, solve
 from neuro_eqprop.networks.network import Network
-from neuro_eqprop.networks.operators import AttentionKind, CrossAttention
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.rules.asymmetric import adjoint_field, vector_field_sum
 from neuro_eqprop.training.rules.hebbian import hebbian_sum
 from neuro_eqprop.training.rules.phases import SettledPhases, check_gradients, settling
+from neuro_eqprop.training.settings import VECTOR_FIELDS, Rule, RuleSettings
 
 
 def holomorphic(
@@ -36,16 +35,15 @@ def holomorphic(
     network: Network,
     params: Mapping[str, Values],
     batch: Batch,
-    config: TrainingConfig,
+    settings: RuleSettings,
 ) -> BatchUpdate:
-    """The update of a batch from `config.points` nudges around a circle of radius beta."""
-    check_smooth(network)
+    """The update of a batch from `settings.points` nudges around a circle of radius beta."""
     if not isinstance(ops, TorchOps):
         raise TrainingError("holomorphic nudging needs the complex numbers of torch: use TorchOps")
-    beta = config.beta if batch.beta is None else batch.beta
-    solvers = settling(config, measured=batch.measured)
+    beta = settings.beta if batch.beta is None else batch.beta
+    solvers = settling(settings, measured=batch.measured)
     free = field(ops, network, params, batch.x)
-    stop = Stop(config.tolerance, config.free_steps, batch.measured)
+    stop = Stop(settings.tolerance or None, settings.free_steps, batch.measured)
     rest = solve(free, free.zero_state(), solvers.free, stop)
 
     dtype = torch.complex128 if ops.dtype == torch.float64 else torch.complex64
@@ -54,17 +52,17 @@ def holomorphic(
     x, target = batch.x.to(dtype), batch.target.to(dtype)
     s0 = {name: s.to(dtype) for name, s in rest.state.items()}
     base = field(complex_ops, network, complex_params, x)
-    base = adjoint_field(base, s0) if config.rule == Rule.ASYMMETRIC else base
+    base = adjoint_field(base, s0) if settings.name == Rule.ASYMMETRIC else base
 
     phases, coefficients = {"free": rest}, {}
-    for k in range(config.points):
-        root = exp(2j * pi * k / config.points)
-        stop = Stop(config.tolerance, config.nudged_steps, measured=False)
+    for k in range(settings.points):
+        root = exp(2j * pi * k / settings.points)
+        stop = Stop(settings.tolerance or None, settings.nudged_steps, measured=False)
         nudged = base.nudged(target, beta * root)
         phases[f"point{k}"] = solve(nudged, s0, solvers.nudged, stop)
-        coefficients[f"point{k}"] = -1.0 / (len(x) * config.points * beta * root)
+        coefficients[f"point{k}"] = -1.0 / (len(x) * settings.points * beta * root)
     states = {name: phases[name].state for name in coefficients}
-    rule = hebbian_sum if config.rule == Rule.HEBBIAN else partial(vector_field_sum, s0=s0)
+    rule = hebbian_sum if settings.name not in VECTOR_FIELDS else partial(vector_field_sum, s0=s0)
     update = rule(
         complex_ops,
         base.network,
@@ -75,24 +73,4 @@ def holomorphic(
     )
     gradients = {name: change.real.contiguous() for name, change in update.items()}
     check_gradients(ops, network, {"free": rest.state, **states}, gradients)
-    return SettledPhases(free, config.schedule(), phases).update(gradients, batch, config)
-
-
-def check_smooth(network: Network) -> None:
-    """Raise TrainingError for activations and operators that are not holomorphic."""
-    for layer in network.moving:
-        rate = layer.activation
-        if not rate.smooth:
-            raise TrainingError(
-                f"layer {layer.name!r} has activation {rate.name!r}, which has kinks, and "
-                f"holomorphic nudging needs smooth ones: use activation 'tanh' and output "
-                f"'linear', or nudging 'centered'"
-            )
-    for connection in network.connections:
-        operator = connection.operator
-        if isinstance(operator, CrossAttention) and operator.kind is AttentionKind.LINEAR:
-            raise TrainingError(
-                f"connection {connection.name!r} is linear attention with elu features, which are "
-                f"not smooth, and holomorphic nudging needs smooth functions: use attention "
-                f"'softmax', or nudging 'centered'"
-            )
+    return SettledPhases(free, settings.schedule(), phases).update(gradients, batch, settings)

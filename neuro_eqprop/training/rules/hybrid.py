@@ -13,33 +13,23 @@ import torch
 
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import contrast
-from neuro_eqprop.networks.network import Network, Role
+from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.rules.hebbian import hebbian, rate_shifts
-from neuro_eqprop.training.rules.phases import check_gradients, refuse_holomorphic, settle_phases
-from neuro_eqprop.training.settings import ContrastiveSettings
+from neuro_eqprop.training.rules.phases import check_gradients, settle_phases
+from neuro_eqprop.training.settings import ContrastiveSettings, RuleSettings
 
 
-def stem_of(network: Network) -> list[str]:
-    """The hidden layers that are driven only by the input and by each other, in order."""
-    stem: list[str] = []
-    for layer in network.layers:
-        feedback = any(
-            layer.name == c.source and (network.feeds_back(c) or c.loops)
-            for c in network.connections
+def requires_stem(network: Network, settings: RuleSettings) -> None:
+    """Raise ValueError for a network without hidden layers that get no feedback."""
+    if not network.layers_without_feedback:
+        raise ValueError(
+            "rule 'hybrid' needs hidden layers without feedback below those that settle: use model "
+            "'layered' with at least two hidden layers and stem=1"
         )
-        feedforward = all(
-            c.source in stem or network[c.source].role is Role.INPUT
-            for c in network.connections
-            if c.target == layer.name
-        )
-        if layer.role is Role.HIDDEN and feedforward and not feedback:
-            stem.append(layer.name)
-    return stem
 
 
 def hybrid(
@@ -47,18 +37,11 @@ def hybrid(
     network: Network,
     params: Mapping[str, Values],
     batch: Batch,
-    config: TrainingConfig,
+    settings: RuleSettings,
 ) -> BatchUpdate:
     """The Hebbian update above the stem, and backpropagation of the shifts into the stem."""
-    refuse_holomorphic(config)
-    stem = stem_of(network)
-    if not stem:
-        raise ValueError(
-            "rule 'hybrid' needs hidden layers without feedback below those that settle: use model "
-            "'layered' with at least two hidden layers and stem=1"
-        )
     free = field(ops, network, params, batch.x)
-    network, settled = free.network, settle_phases(free, batch, config)
+    network, settled = free.network, settle_phases(free, batch, settings)
     states, schedule = settled.states, settled.schedule
     scale = -1.0 / len(batch.x)
     gradients = hebbian(
@@ -67,8 +50,8 @@ def hybrid(
     check_gradients(ops, network, states, gradients)
     coefficients = {name: scale * c for name, c in contrast(schedule).items() if c}
     shift = rate_shifts(network, states, coefficients)
-    gradients |= stem_gradients(ops, network, params, batch.x, stem=stem, shift=shift)
-    return settled.update(gradients, batch, config)
+    gradients |= stem_gradients(ops, network, params, batch.x, shift=shift)
+    return settled.update(gradients, batch, settings)
 
 
 def stem_gradients(
@@ -77,11 +60,11 @@ def stem_gradients(
     params: Mapping[str, Values],
     x: Values,
     *,
-    stem: list[str],
     shift: Mapping[str, Values],
 ) -> dict[str, Values]:
     """The gradients of the parameters of the stem by backpropagation."""
-    names = [c.name for c in network.connections if c.target in stem] + stem
+    stem = network.layers_without_feedback
+    names = [c.name for c in network.connections if c.target in stem] + list(stem)
     above = [c for c in network.connections if c.source in stem and c.target not in stem]
     with torch.enable_grad():
         leaves = {n: p.detach().requires_grad_(n in names) for n, p in params.items()}
@@ -105,4 +88,5 @@ HYBRID = UpdateRule(
     hybrid,
     ContrastiveSettings,
     compares_phases=True,
+    requires=requires_stem,
 )

@@ -12,22 +12,25 @@ from neuro_eqprop.dynamics.solve import Anderson, Damped, Equilibrium, GaussSeid
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.gradients.loss import cost_of, output_values
 from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.asymmetric import adjoint_field
+from neuro_eqprop.training.settings import SYNCHRONOUS, Rule, RuleSettings
 
 
-def settling(config: TrainingConfig, *, measured: bool) -> Settling:
-    """The solvers that a configuration names."""
-    inner: tuple[Inner, Inner]
-    if config.together:
-        inner = Damped(config.damping), Damped(config.damping)
-    else:
-        inner = GaussSeidel(False, config.damping), GaussSeidel(True, config.damping)
-    free, nudged = (Anderson(i, config.anderson) for i in inner) if config.anderson else inner
-    return Settling(free, nudged, config.tolerance, measured)
+def plain_solvers(settings: RuleSettings) -> tuple[Inner, Inner]:
+    """The solvers of the free phase and of nudged ones, without Anderson mixing."""
+    if settings.order == SYNCHRONOUS:
+        return Damped(settings.damping), Damped(settings.damping)
+    return GaussSeidel(False, settings.damping), GaussSeidel(True, settings.damping)
+
+
+def settling(settings: RuleSettings, *, measured: bool) -> Settling:
+    """The solvers that the settings name."""
+    inner = plain_solvers(settings)
+    free, nudged = (Anderson(i, settings.anderson) for i in inner) if settings.anderson else inner
+    return Settling(free, nudged, settings.tolerance or None, measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class SettledPhases:
         return {"free": free, "nudged": sum(nudged) / len(nudged)}
 
     def update(
-        self, gradients: Mapping[str, Values], batch: Batch, config: TrainingConfig
+        self, gradients: Mapping[str, Values], batch: Batch, settings: RuleSettings
     ) -> BatchUpdate:
         """The batch update with these gradients and the statistics of the phases."""
         return summarize(
@@ -64,14 +67,14 @@ class SettledPhases:
             batch,
             gradients,
             residual=float(self.rest.residual.max()) if batch.measured else 0.0,
-            steps=self.steps if config.tolerance else None,
+            steps=self.steps if settings.tolerance else None,
         )
 
 
-def settle_phases(free: Field, batch: Batch, config: TrainingConfig) -> SettledPhases:
+def settle_phases(free: Field, batch: Batch, settings: RuleSettings) -> SettledPhases:
     """Settle a batch in the free phase and in the nudged ones."""
-    schedule, solvers = config.schedule(batch.beta), settling(config, measured=batch.measured)
-    nudge = adjoint_field if config.rule == Rule.ASYMMETRIC else None
+    schedule, solvers = settings.schedule(batch.beta), settling(settings, measured=batch.measured)
+    nudge = adjoint_field if settings.name == Rule.ASYMMETRIC else None
     return SettledPhases(free, schedule, relax(free, batch.target, schedule, solvers, nudge))
 
 
@@ -112,12 +115,3 @@ def check_gradients(
         f"the rates diverged (NaN or inf), first {next(diverged, 'in the update')}; "
         f"{DIVERGENCE_ADVICE}"
     )
-
-
-def refuse_holomorphic(config: TrainingConfig) -> None:
-    """Raise TrainingError for holomorphic nudging, for rules that do not support it."""
-    if config.nudging is Nudging.HOLOMORPHIC:
-        raise TrainingError(
-            f"rule {config.rule!r} does not support holomorphic nudging: use nudging "
-            f"'centered', or rule 'hebbian', 'vector-field' or 'asymmetric'"
-        )

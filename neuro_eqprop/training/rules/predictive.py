@@ -20,11 +20,20 @@ from neuro_eqprop.dynamics.field import Field, State, field, shape_input
 from neuro_eqprop.networks.network import Network, Role
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.rules.hebbian import bias_update
-from neuro_eqprop.training.rules.phases import check_gradients, refuse_holomorphic, summarize
-from neuro_eqprop.training.settings import AnnealedSettings
+from neuro_eqprop.training.rules.phases import check_gradients, summarize
+from neuro_eqprop.training.settings import AnnealedSettings, RuleSettings
+
+
+def requires_feed_forward(network: Network, settings: RuleSettings) -> None:
+    """Raise ValueError for a network with recurrent connections."""
+    for c in network.connections:
+        if network.feeds_back(c) or c.loops:
+            raise ValueError(
+                f"connection {c.name!r} is recurrent, and rule 'single-phase' needs a feed-forward "
+                f"network: use model 'predictive'"
+            )
 
 
 def single_phase(
@@ -32,20 +41,13 @@ def single_phase(
     network: Network,
     params: Mapping[str, Values],
     batch: Batch,
-    config: TrainingConfig,
+    settings: RuleSettings,
 ) -> BatchUpdate:
     """Predict, nudge, and contrast the nudged rates with the predictions."""
-    refuse_holomorphic(config)
-    for c in network.connections:
-        if network.feeds_back(c) or c.loops:
-            raise ValueError(
-                f"connection {c.name!r} is recurrent, and rule 'single-phase' needs a feed-forward "
-                f"network: use model 'predictive'"
-            )
     free = field(ops, network, params, batch.x)
     network = free.network
     predicted = free.sweep(free.zero_state(), backwards=False)
-    betas = [phase.beta for phase in config.schedule(batch.beta)[1:]]
+    betas = [phase.beta for phase in settings.schedule(batch.beta)[1:]]
     passes = [
         (
             propagate_errors(free.nudged(batch.target, beta), predicted),
@@ -88,4 +90,5 @@ SINGLE_PHASE = UpdateRule(
     "a nudged phase against the predictions of the layers, without a free phase",
     single_phase,
     AnnealedSettings,
+    requires=requires_feed_forward,
 )

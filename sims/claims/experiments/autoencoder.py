@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from neuro_eqprop.common.arrays import Array
@@ -13,12 +12,12 @@ from neuro_eqprop.networks.activations import LINEAR, TANH
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.train import train
+from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.study import adapt
 from sims.claims.claim import Json
 from sims.claims.experiments.common import (
     data_of,
-    initial_snapshot,
-    last_snapshot,
+    last_params,
     study_of,
 )
 
@@ -39,10 +38,10 @@ def reconstruction(arguments: Mapping[str, Any], seed: int) -> Json:
         data.features, study.get("hidden"), data.features, hidden_rate=TANH, output_rate=LINEAR
     )
     # The learning rate falls along half a cosine from epoch to epoch.
-    config = replace(study.recipe(), lr_schedule="CosineAnnealingLR")
-    start = initial_snapshot(study, network)
-    end = last_snapshot(train(network, data.train, config, start, targets=data.train.x))
+    study = adapt(study, {"lr_schedule": "CosineAnnealingLR"})
+    loop = TrainingLoop(study, network, data, targets=data.train.x)
+    start = loop.current().params
     return {
-        "before": relative_error(network, start.params, data),
-        "error": relative_error(network, end.params, data),
+        "before": relative_error(network, start, data),
+        "error": relative_error(network, last_params(loop), data),
     }

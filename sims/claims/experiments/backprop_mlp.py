@@ -11,9 +11,8 @@ from torch import nn
 
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.networks.network import Cost
-from neuro_eqprop.training.config import TrainingConfig
+from neuro_eqprop.training.loop import plan_epoch, plan_rates
 from neuro_eqprop.training.study import Study
-from neuro_eqprop.training.train import plan_epoch, plan_rates
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "hard_sigmoid": nn.ReLU}
 """By activation of the EqProp network; ReLU replaces the hard sigmoid, which saturates."""
@@ -38,20 +37,20 @@ def matching_perceptron(study: Study, data: Dataset) -> nn.Sequential:
 
 
 def train_by_backprop(
-    net: nn.Module, data: Split, config: TrainingConfig, cost: Cost = Cost.CROSS_ENTROPY
+    net: nn.Module, data: Split, study: Study, cost: Cost = Cost.CROSS_ENTROPY
 ) -> Iterator[int]:
-    """Train with Adam on the batches and learning rates of `training.train`; yield each epoch.
+    """Train with Adam on the batches and learning rates of `training.loop`; yield each epoch.
 
     The cost is the mean cross-entropy, or the mean of half the squared error.
     """
-    optimizer = torch.optim.Adam(net.parameters(), lr=config.learning_rate)
+    optimizer = torch.optim.Adam(net.parameters(), lr=study.training.learning_rate)
     x, y = torch.tensor(data.x, dtype=torch.float32), torch.tensor(data.y)
     targets = torch.eye(int(net(x[:1]).shape[1]))[y]
-    rates = plan_rates(data, config)
-    for epoch in range(config.epochs):
-        for plan in plan_epoch(data, config, epoch, rates):
+    rates = plan_rates(data, study).reshape(study.training.epochs, -1)
+    for epoch, its_rates in enumerate(rates):
+        for plan, rate in zip(plan_epoch(data, study, epoch), its_rates, strict=True):
             for group in optimizer.param_groups:
-                group["lr"] = plan.learning_rate
+                group["lr"] = rate
             rows = torch.from_numpy(plan.rows)
             optimizer.zero_grad()
             output = net(x[rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,11 +13,10 @@ from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.data import DataError, Dataset, Split, one_hot
 from neuro_eqprop.dynamics.inference import accuracy
 from neuro_eqprop.dynamics.solve import Stop
-from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.study import Study, adapt
-from neuro_eqprop.training.train import Progress, Snapshot, train
 from sims.claims.claim import UndecidedError
 from sims.claims.data import load
 
@@ -61,12 +60,6 @@ def study_of(arguments: Mapping[str, Any], seed: int) -> Study:
     return adapt(Study(dataset=arguments["dataset"], seed=seed), arguments["study"])
 
 
-def initial_snapshot(study: Study, network: Network) -> Snapshot:
-    """The snapshot before the first epoch."""
-    params = initialize(network, np.random.default_rng(study.seed))
-    return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
-
-
 @dataclass(frozen=True, slots=True)
 class Trained:
     """A trained network and its data set."""
@@ -87,20 +80,19 @@ class Trained:
         return {name: np.asarray(v, dtype=np.float64) for name, v in self.params.items()}
 
 
-def train_epochs(study: Study, data: Dataset, start: Snapshot | None = None) -> Iterator[Progress]:
-    """Train the network of a study; yield the progress after each epoch."""
-    network, view = study.network(data), study.view(data)
-    begin = start or initial_snapshot(study, network)
-    return train(network, data.train, study.recipe(), begin, augment=view)
+def training_of(study: Study, data: Dataset) -> TrainingLoop:
+    """The training of the network of a study, before its first step."""
+    return TrainingLoop(study, study.network(data), data)
+
+
+def last_params(loop: TrainingLoop) -> Mapping[str, Array]:
+    """The parameters after the last epoch of a training."""
+    while not loop.finished:
+        loop.epoch(evaluate=False)
+    return loop.current().params
 
 
 def train_study(study: Study, data: Dataset) -> Trained:
     """The network of a study after the last epoch."""
-    end = last_snapshot(train_epochs(study, data))
-    return Trained(study.network(data), end.params, data)
-
-
-def last_snapshot(training: Iterator[Progress]) -> Snapshot:
-    """The snapshot after the last epoch of a training."""
-    *_, last = training
-    return last.snapshot
+    loop = training_of(study, data)
+    return Trained(loop.network, last_params(loop), data)

@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.networks.network import Cost
+from neuro_eqprop.training.loop import TrainingLoop, initial_parameters
 from neuro_eqprop.training.study import Study
-from neuro_eqprop.training.train import Snapshot
 from sims.claims.claim import Json
 from sims.claims.experiments.backprop_mlp import (
     accuracy_of,
@@ -20,10 +21,8 @@ from sims.claims.experiments.backprop_mlp import (
 from sims.claims.experiments.common import (
     Trained,
     data_of,
-    initial_snapshot,
-    last_snapshot,
+    last_params,
     study_of,
-    train_epochs,
 )
 
 TaskLearner: TypeAlias = Callable[[Dataset], Callable[[Split], float]]
@@ -53,11 +52,11 @@ def halves(data: Dataset) -> tuple[Dataset, Dataset]:
 def eqprop(study: Study, data: Dataset) -> TaskLearner:
     """Learner by EqProp; the optimizer restarts with each task."""
     network = study.network(data)
-    params = initial_snapshot(study, network).params
+    params: Mapping[str, Array] = initial_parameters(study, network)
 
     def learn(task: Dataset) -> Callable[[Split], float]:
         nonlocal params
-        params = last_snapshot(train_epochs(study, task, Snapshot(0, params))).params
+        params = last_params(TrainingLoop(study, network, task, params=params))
         return Trained(network, params, data).accuracy
 
     return learn
@@ -69,7 +68,7 @@ def backprop(study: Study, data: Dataset) -> TaskLearner:
     cost = Cost(study.training.cost or Cost.SQUARED.value)
 
     def learn(task: Dataset) -> Callable[[Split], float]:
-        for _ in train_by_backprop(net, task.train, study.recipe(), cost):
+        for _ in train_by_backprop(net, task.train, study, cost):
             pass
         return lambda split: accuracy_of(net, split)
 

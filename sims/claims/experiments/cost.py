@@ -6,7 +6,6 @@ Also the gradients of one batch by the last two and by phantom gradients, for ot
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import torch
@@ -17,13 +16,14 @@ from neuro_eqprop.dynamics.solve import Damped, GaussSeidel, Stop, solve
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.config import Rule
 from neuro_eqprop.training.gradients.bptt import bptt_gradient
 from neuro_eqprop.training.gradients.implicit import implicit_gradient
-from neuro_eqprop.training.train import train
+from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.settings import Rule
+from neuro_eqprop.training.study import adapt
 from sims.claims.claim import Json
 from sims.claims.experiments.backprop_mlp import matching_perceptron, train_by_backprop
-from sims.claims.experiments.common import data_of, initial_snapshot, study_of
+from sims.claims.experiments.common import data_of, study_of
 from sims.claims.experiments.kernel import interleaved_times
 
 Tensors: TypeAlias = dict[str, torch.Tensor]
@@ -96,17 +96,17 @@ def prepare_gradient(
 def times(arguments: Mapping[str, Any], seed: int) -> Json:
     """CPU seconds of an epoch by each method."""
     data, study = data_of(arguments), study_of(arguments, seed)
-    network, config = study.network(data), study.recipe()
+    network = study.network(data)
     net = matching_perceptron(study, data)
 
     def epoch(rule: str) -> Callable[[], object]:
-        start = initial_snapshot(study, network)
-        return lambda: next(train(network, data.train, replace(config, rule=rule), start))
+        changed = adapt(study, {"rule": rule})
+        return lambda: TrainingLoop(changed, network, data).epoch(evaluate=False)
 
     found = interleaved_times(
         {
-            "eqprop": epoch(config.rule),
-            "backprop": lambda: next(train_by_backprop(net, data.train, config)),
+            "eqprop": epoch(study.rule.name),
+            "backprop": lambda: next(train_by_backprop(net, data.train, study)),
             "bptt": epoch(Rule.BPTT),
             "implicit": epoch(Rule.IMPLICIT),
         },

@@ -34,7 +34,7 @@ def compare_methods(arguments: Mapping[str, Any], seed: int) -> Json:
     network, params, data = trained.network, trained.float64, trained.data
     x, y = training_batch(data, study.training.batch, seed)
     reference = concatenate({n: -g for n, g in exact.implicit(network, params, x, y).items()})
-    step = prepare_step(TorchOps(), network, params, x, y, study.recipe().schedule())
+    step = prepare_step(TorchOps(), network, params, x, y, study.rule.schedule())
     with torch.no_grad():
         update = {name: change.numpy() for name, change in step().items()}
     runs: dict[str, Callable[[], object]] = {"eqprop": torch.no_grad()(step)}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.training.train import train
+from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.study import adapt
 from sims.claims.claim import Json
 from sims.claims.experiments.common import (
     Trained,
     data_of,
-    initial_snapshot,
-    last_snapshot,
+    last_params,
     study_of,
 )
 
@@ -26,16 +25,13 @@ def grid(arguments: Mapping[str, Any], seed: int) -> Json:
     data = Dataset.from_splits(full.name, shown, full.test, full.classes, full.shape)
     held_out = full.train.take(slice(cut, None))
     network = study.network(data)
-    start = initial_snapshot(study, network)
-    fixed = replace(
-        study.recipe(), damping=arguments["damping"], together=True, lr_schedule="constant"
-    )
+    fixed = {"damping": arguments["damping"], "order": "synchronous", "lr_schedule": "constant"}
     rows = []
     for beta in arguments["betas"]:
         for rate in arguments["rates"]:
-            config = replace(fixed, beta=beta, learning_rate=rate)
-            end = last_snapshot(train(network, data.train, config, start))
-            trained = Trained(network, end.params, data)
+            changed = adapt(study, fixed | {"beta": beta, "learning_rate": rate})
+            params = last_params(TrainingLoop(changed, network, data))
+            trained = Trained(network, params, data)
             scores = {"held_out": trained.accuracy(held_out), "test_accuracy": trained.accuracy()}
             rows.append({"beta": beta, "rate": rate, **scores})
     return {"rows": rows}

@@ -76,7 +76,7 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
     from sims.claims.experiments.cost import bptt, prepare_gradient
 
     data, study = data_of(arguments), study_of(arguments, seed)
-    network, schedule = study.network(data), study.recipe().schedule()
+    network, schedule = study.network(data), study.rule.schedule()
     params = initialize(network, np.random.default_rng(seed))
     x, y = training_batch(data, study.training.batch, seed)
     numpy_run = prepare_step(NumpyOps(np.float32), network, params, x, y, schedule)

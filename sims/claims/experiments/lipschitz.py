@@ -18,14 +18,13 @@ from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.inference import infer
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.training.loop import TrainingLoop, initial_parameters
 from sims.claims.claim import Json
 from sims.claims.experiments.common import (
     TEST_STOP,
     Trained,
     data_of,
-    initial_snapshot,
     study_of,
-    train_epochs,
 )
 
 HIDDEN, MEMORY = "hidden", "memory"
@@ -58,9 +57,11 @@ def constants(arguments: Mapping[str, Any], seed: int) -> Json:
     """L before training and after each epoch, and the accuracy at the end."""
     data, study = data_of(arguments), study_of(arguments, seed)
     network, x = study.network(data), data.test.take(slice(arguments["samples"])).x
-    found = Trained(network, initial_snapshot(study, network).params, data)
+    found = Trained(network, initial_parameters(study, network), data)
     loop = [lipschitz_constant(found, x)]
-    for progress in train_epochs(study, data):
-        found = Trained(network, progress.snapshot.params, data)
+    training = TrainingLoop(study, network, data)
+    while not training.finished:
+        training.epoch(evaluate=False)
+        found = Trained(network, training.current().params, data)
         loop.append(lipschitz_constant(found, x))
     return {"loop": loop, "test_accuracy": found.accuracy()}

@@ -29,13 +29,12 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.gradients.bptt import bptt_gradient
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.study import Study, adapt
-from neuro_eqprop.training.train import start_state, train_batch
 from sims.claims.claim import Json
 from sims.claims.experiments.backprop_mlp import perceptron
-from sims.claims.experiments.common import initial_snapshot
 
 INPUTS, CLASSES = 64, 10
 
@@ -145,11 +144,10 @@ def growth(arguments: Mapping[str, Any], steps: Sequence[int]) -> dict[int, int]
 
 def saved_bytes(study: Study, data: Dataset) -> int:
     """Bytes that autograd saves for a backward pass in a training step."""
-    network, config = study.network(data), study.recipe()
-    state = start_state(network, config, initial_snapshot(study, network), TorchOps())
+    loop = TrainingLoop(study, study.network(data), data)
     x, y = (
-        state.ops.from_numpy(data.train.x),
-        state.ops.from_numpy(one_hot(data.train.y, data.classes)),
+        loop.ops.from_numpy(data.train.x),
+        loop.ops.from_numpy(one_hot(data.train.y, data.classes)),
     )
     total = 0
 
@@ -159,7 +157,7 @@ def saved_bytes(study: Study, data: Dataset) -> int:
         return tensor
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
-        train_batch(state, Batch(x, y, measured=True), config, config.learning_rate)
+        loop.advance(Batch(x, y, measured=True))
     return total
 
 

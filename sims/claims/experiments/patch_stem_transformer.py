@@ -12,9 +12,9 @@ from typing import Any
 
 from neuro_eqprop.networks.network import Connection, Network
 from neuro_eqprop.networks.operators import PerToken
-from neuro_eqprop.training.train import train
+from neuro_eqprop.training.loop import TrainingLoop
 from sims.claims.claim import Json
-from sims.claims.experiments.common import Trained, data_of, initial_snapshot, study_of
+from sims.claims.experiments.common import Trained, data_of, last_params, study_of
 
 
 def with_stem(network: Network) -> Network:
@@ -33,7 +33,6 @@ def accuracies(arguments: Mapping[str, Any], seed: int) -> Json:
     """Test and training accuracy after the last epoch."""
     data, study = data_of(arguments), study_of(arguments, seed)
     network = with_stem(study.network(data))
-    start = initial_snapshot(study, network)
-    *_, last = train(network, data.train, study.recipe(), start)
-    trained = Trained(network, last.snapshot.params, data)
-    return {"test_accuracy": trained.accuracy(), "train_accuracy": last.train_accuracy}
+    loop = TrainingLoop(study, network, data)
+    trained = Trained(network, last_params(loop), data)
+    return {"test_accuracy": trained.accuracy(), "train_accuracy": loop.rows[-1]["train_accuracy"]}

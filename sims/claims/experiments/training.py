@@ -6,26 +6,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.study import adapt
 from sims.claims.claim import Json
 from sims.claims.experiments.common import (
     Trained,
     data_of,
-    initial_snapshot,
+    last_params,
     study_of,
-    train_epochs,
+    training_of,
 )
 
 
 def accuracies(arguments: Mapping[str, Any], seed: int) -> Json:
     """Test and training accuracy after the last epoch."""
     data, study = data_of(arguments), study_of(arguments, seed)
-    *_, last = train_epochs(study, data)
-    trained = Trained(study.network(data), last.snapshot.params, data)
+    loop = training_of(study, data)
+    trained = Trained(loop.network, last_params(loop), data)
     found = {
         "test_accuracy": trained.accuracy(),
-        "train_accuracy": last.train_accuracy,
-        "residual": last.residual,
+        "train_accuracy": loop.rows[-1]["train_accuracy"],
+        "residual": loop.rows[-1]["residual"],
     }
     return found | ({"data": data.note} if data.note else {})
 
@@ -46,17 +47,18 @@ def annealed(arguments: Mapping[str, Any], seed: int) -> Json:
     """Test accuracy after each epoch of a training with annealed beta."""
     data, study = data_of(arguments), study_of(arguments, seed)
     network, change = study.network(data), arguments["plan"]
-    snapshot, plan = initial_snapshot(study, network), betas(change, study.training.epochs)
+    loop, plan = training_of(study, data), betas(change, study.training.epochs)
     curve: list[float] = []
     for beta in plan:
         # Over the full training beta changes from batch to batch, by the setting `beta_end`.
         slow = adapt(study, {"beta": change["start"], "beta_end": change["end"]})
         annealed_study = slow if change["over"] == 1.0 else adapt(study, {"beta": beta})
         try:
-            progress = next(train_epochs(annealed_study, data, snapshot))
+            before, loop = loop, TrainingLoop(annealed_study, network, data)
+            loop.load_state_dict(before.state_dict())
+            loop.epoch(evaluate=False)
         except TrainingError:  # diverged: counts as chance accuracy
             curve += [1.0 / data.classes] * (study.training.epochs - len(curve))
             break
-        snapshot = progress.snapshot
-        curve.append(Trained(network, snapshot.params, data).accuracy())
+        curve.append(Trained(network, loop.current().params, data).accuracy())
     return {"beta": plan, "test_accuracy": curve, "drop": max(curve) - curve[-1]}

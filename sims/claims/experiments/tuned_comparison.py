@@ -56,6 +56,6 @@ def backprop(study: Study, data: Dataset) -> float:
     """Test accuracy of a feed-forward network of the same shape, trained by backpropagation."""
     net = matching_perceptron(study, data)
     cost = Cost(study.training.cost)
-    for _ in train_by_backprop(net, data.train, study.recipe(), cost):
+    for _ in train_by_backprop(net, data.train, study, cost):
         pass
     return accuracy_of(net, data.test)

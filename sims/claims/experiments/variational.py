@@ -18,7 +18,7 @@ term is a block of output units sqrt(v) z with the target zero.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log, pi, sqrt
 from typing import Any, ClassVar
 
@@ -32,12 +32,12 @@ from neuro_eqprop.networks.activations import LINEAR, TANH
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.train import train
+from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.study import adapt
 from sims.claims.claim import Json
 from sims.claims.experiments.common import (
     data_of,
-    initial_snapshot,
-    last_snapshot,
+    last_params,
     study_of,
 )
 
@@ -228,17 +228,16 @@ def variational(arguments: Mapping[str, Any], seed: int) -> Json:
         noise = torch.from_numpy(draw.standard_normal((len(x), latent))).to(x)
         return torch.cat([x[:, : data.features], noise], dim=1)
 
-    config = replace(study.recipe(), lr_schedule="CosineAnnealingLR")
-    progress = train(
+    split = Split(padded, data.train.y)
+    loop = TrainingLoop(
+        adapt(study, {"lr_schedule": "CosineAnnealingLR"}),
         network,
-        Split(padded, data.train.y),
-        config,
-        initial_snapshot(study, network),
+        Dataset.from_splits("padded", split, split, data.classes, (padded.shape[1],)),
         targets=padded,
         ops=TorchOps(torch.float64),
         augment=draw_noise,
     )
-    params = last_snapshot(progress).params
+    params = last_params(loop)
     test = data.test.x
     pixels = data.train.x.mean(axis=0), data.train.x.std(axis=0)
     independent = pixels[0] + pixels[1] * rng.standard_normal(test.shape)

@@ -10,7 +10,6 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.rules.contrastive import contrastive
 from neuro_eqprop.training.settings import ContrastiveSettings
@@ -26,11 +25,11 @@ def scaled(
     network: Network,
     params: Mapping[str, Values],
     batch: Batch,
-    config: TrainingConfig,
+    settings: ScaledSettings,
 ) -> BatchUpdate:
-    found = contrastive(ops, network, params, batch, replace(config, rule=Rule.HEBBIAN))
-    factor = config.options["factor"]
-    return replace(found, gradients={name: factor * each for name, each in found.gradients.items()})
+    found = contrastive(ops, network, params, batch, settings)
+    scaled = {name: settings.factor * each for name, each in found.gradients.items()}
+    return replace(found, gradients=scaled)
 
 
 SCALED = UpdateRule(
