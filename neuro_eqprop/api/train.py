@@ -119,8 +119,6 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         network = read(path / run_folder.STUDY)
     if isinstance(data, Dataset):
         settings = {"dataset": data_name(data, data, path), **settings}
-    if network is None:
-        raise TypeError("train takes the name of a model, a Network, a Model or a Study first")
     trainer = Trainer(network, data, rule=rule, **settings)
     output = TrainingOutput(
         path,

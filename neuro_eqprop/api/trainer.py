@@ -67,7 +67,7 @@ class Trainer(TrainingLoop):
 
     def __init__(
         self,
-        network: str | Path | Network | TrainedNetwork | Study,
+        network: str | Path | Network | TrainedNetwork | Study | None,
         data: str | Path | Dataset | None = None,
         *,
         rule: str | Update | None = None,
@@ -75,7 +75,7 @@ class Trainer(TrainingLoop):
     ) -> None:
         base = starting_study(network)
         if data is None and base.dataset == NO_DATA:
-            raise TypeError("training takes the data second: a name, a .npz file or a Dataset")
+            raise TypeError("train takes the data second: a name, a .npz file or a Dataset")
         whole = load_data(base.dataset if data is None else data)
         function = rule if callable(rule) else None
         if rule is not None:
@@ -103,7 +103,7 @@ class Trainer(TrainingLoop):
         return Model.of(super().model())
 
 
-def starting_study(network: str | Path | Network | TrainedNetwork | Study) -> Study:
+def starting_study(network: str | Path | Network | TrainedNetwork | Study | None) -> Study:
     """Return the study before the settings are applied: of a model, network, name or file."""
     if isinstance(network, Study):
         return network
@@ -117,7 +117,7 @@ def starting_study(network: str | Path | Network | TrainedNetwork | Study) -> St
         return config.make_study(model=CUSTOM.name, dataset=NO_DATA, cost=cost, rule=rule)
     if not isinstance(network, str | Path):
         raise TypeError(
-            f"a training takes the name of a model, a Network, a Model or a Study first, not "
+            f"train takes the name of a model, a Network, a Model or a Study first, not "
             f"{type_name(network)}"
         )
     if Path(network).suffix == ".toml":

@@ -70,7 +70,7 @@ def worst_cosine(study: Study, rule: str) -> dict[str, Any]:
     loop.epoch(evaluate=False)
     params = {name: value.astype(float) for name, value in loop.current().params.items()}
     x, y = data.test.x[:SAMPLES], one_hot(data.test.y[:SAMPLES], data.classes)
-    settings = replace(study.recipe(), rule=rule, free_steps=STEPS, nudged_steps=STEPS)
+    settings = replace(study.rule, name=rule, free_steps=STEPS, nudged_steps=STEPS)
     change, residual = update(study, settings, params, x=x, y=y)
     exact = implicit(network, params, x, y)
     each = {name: defined_cosine(-change[name], exact[name]) for name in exact}

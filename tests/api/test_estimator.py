@@ -24,9 +24,10 @@ from neuro_eqprop.data import load_digits
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.runs import checkpoint, train
+from neuro_eqprop.runs import checkpoint
 from neuro_eqprop.runs.evaluate import equilibria
 from neuro_eqprop.runs.run_folder import MODEL
+from neuro_eqprop.training import loop
 from neuro_eqprop.training.diagnostics import Diagnostics
 from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.study import Study, adapt, make_study
@@ -122,8 +123,8 @@ def test_it_trains_on_the_chosen_device(monkeypatch: pytest.MonkeyPatch) -> None
         asked.append(device)
         return TorchOps(device="cpu")
 
-    monkeypatch.setattr(train, "TorchOps", made)
-    monkeypatch.setattr(estimator, "check_device", lambda name: None)
+    monkeypatch.setattr(loop, "TorchOps", made)
+    monkeypatch.setattr(loop, "usable_device", lambda name: name)
     made_on = EqPropClassifier(hidden=(4,), epochs=1, more={"device": "cuda:7"})
     made_on.fit(np.eye(4), [0, 1, 0, 1])
     assert set(asked) == {"cuda:7"}

@@ -17,9 +17,9 @@ import os, sys
 from neuro_eqprop.cli import main
 from neuro_eqprop.runs import train
 real = train.save_epoch
-def save_epoch(out, network, snapshot, row):
-    real(out, network, snapshot, row)
-    if snapshot.epoch == 2:
+def save_epoch(out, loop, model, row):
+    real(out, loop, model, row)
+    if model.epochs == 2:
         os.kill(os.getpid(), 9)
 train.save_epoch = save_epoch
 main(sys.argv[1:])

@@ -91,7 +91,7 @@ def test_training_takes_a_study_a_file_or_a_begun_run(run: ne.Run) -> None:
     assert ne.train(str(run.path / "study.toml"), seed=4).study.seed == 4  # type: ignore[union-attr]
     with pytest.raises(RunError, match="its run is finished"):
         ne.train(out=run.path, resume=True)
-    with pytest.raises(TypeError, match="name of a model, a Network or a Study"):
+    with pytest.raises(TypeError, match="name of a model, a Network, a Model or a Study"):
         ne.train()
     with pytest.raises(TypeError, match="train takes the data second"):
         ne.train("layered")
