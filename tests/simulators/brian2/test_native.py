@@ -125,6 +125,36 @@ def test_names_are_those_that_brian2_accepts(name: str) -> None:
     assert identifier(name).isidentifier()
 
 
+def extended(mode: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the script of a user in a folder with a model, in one mode of Brian2."""
+    model = small(TANH)
+    model.save(folder / "model.safetensors")
+    np.save(folder / "x.npy", X)
+    return subprocess.run(
+        [sys.executable, EXTENDED, mode, folder, str(STEPS)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+
+def check_extended(folder: Path) -> None:
+    """The script found the spikes of the backend, and those of its own group."""
+    found = np.load(folder / "found.npz")
+    for name, spikes in expected(small(TANH).to_spiking(code="graded"), Brian2()).items():
+        assert spikes.any()
+        np.testing.assert_array_equal(found[name], spikes)
+    assert found["mine"].max() > 0
+
+
+def test_without_a_compiler_brian2_runs_in_numpy_mode_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "no-programs").mkdir()
+    done = extended("auto", tmp_path, PATH=str(tmp_path / "no-programs"))
+    assert "falling back to the numpy" in " ".join(done.stderr.split())
+    check_extended(tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.drawn(1)
@@ -132,16 +162,5 @@ def test_names_are_those_that_brian2_accepts(name: str) -> None:
 def test_a_network_extended_by_the_user_sends_the_spikes_of_the_backend_in_every_device_mode(
     mode: str, tmp_path: Path
 ) -> None:
-    model = small(TANH)
-    model.save(tmp_path / "model.safetensors")
-    np.save(tmp_path / "x.npy", X)
-    subprocess.run(
-        [sys.executable, EXTENDED, mode, tmp_path, str(STEPS)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
-        check=True,
-    )
-    found = np.load(tmp_path / "found.npz")
-    for name, spikes in expected(model.to_spiking(code="graded"), Brian2()).items():
-        assert spikes.any()
-        np.testing.assert_array_equal(found[name], spikes)
-    assert found["mine"].max() > 0
+    extended(mode, tmp_path)
+    check_extended(tmp_path)
