@@ -8,11 +8,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PINS := .constraints.txt
 INSTALL := .ci/install $(BIN)/python
+WITHOUT_DEPENDENCIES := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+  --constraint $(PINS) --no-deps --ignore-requires-python
 SHARED_DATA := $(wildcard ../shared/datasets)
 DATA := $(if $(NEURO_EQPROP_DATA),$(NEURO_EQPROP_DATA),$(if $(SHARED_DATA),$(abspath $(SHARED_DATA))))
 export TORCH
 
-.PHONY: help demo docs test test-all oldest lava-test check env dev bench claims browser wheel-test pins clean
+.PHONY: help demo docs test test-all oldest lava-test check env dev bench claims browser dist wheel-test pins clean
 
 help:
 	@echo "make demo   train, translate, simulate, compare, estimate, report, on the embedded digits"
@@ -23,10 +25,11 @@ help:
 	@echo "make docs   the documentation: site/index.html"
 	@echo "make bench  benchmark ratios"
 	@echo "make claims the claims of the research notes, tested at the small budget (BUDGET=full: hours)"
-	@echo "make wheel-test  the wheel in clean environments of the Pythons here (6 GB each, minutes)"
+	@echo "make dist   the wheel and the source archive"
+	@echo "make wheel-test  the wheel in clean environments of the Pythons here (5 GB each, minutes)"
 	@echo "make pins   resolve .constraints.txt again, for all Pythons"
 	@echo "make env    the environment alone: $(BIN)/neuro-eqprop"
-	@echo "With TORCH=cpu an environment takes under 2 GB for 6 GB; PYTHON=... names the Python."
+	@echo "With TORCH=cpu an environment takes under 2 GB for over 5 GB; PYTHON=... names the Python."
 
 $(BIN)/python:
 	@python="$(PYTHON)"; [ -n "$$python" ] && "$$python" -c \
@@ -40,7 +43,7 @@ $(BIN)/python:
 # Above Python 3.10, pip refuses Lava, and our command installs it.
 $(VENV)/env.done: pyproject.toml $(PINS) | $(BIN)/python
 	@echo "installing neuro_eqprop and its packages into $(VENV), with $$($(BIN)/python --version), once:"
-	@echo "$(if $(TORCH),with torch for '$(TORCH)' (cpu: under 2 GB),6 GB, of which torch with its CUDA libraries is 5; stop and add TORCH=cpu for under 2 GB)"
+	@echo "$(if $(TORCH),with torch for '$(TORCH)' (cpu: under 2 GB),over 5 GB, most of it torch with its CUDA libraries; stop and add TORCH=cpu for under 2 GB)"
 	$(INSTALL) --editable .
 	PIP_CONSTRAINT=$(PINS) $(BIN)/neuro-eqprop lava install
 	@touch $@
@@ -49,8 +52,7 @@ $(VENV)/env.done: pyproject.toml $(PINS) | $(BIN)/python
 # the counts of the one and the file reader of the other alone. lava-dl asks for Python 3.10.
 $(VENV)/dev.done: $(VENV)/env.done
 	$(INSTALL) --editable '.[dev]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS) \
-	  --no-deps --ignore-requires-python neurobench lava-dl
+	$(WITHOUT_DEPENDENCIES) neurobench lava-dl
 	@touch $@
 
 env: $(VENV)/env.done
@@ -115,7 +117,14 @@ oldest: dev
 
 lava-test: $(VENV)/env.done
 	$(INSTALL) hypothesis pytest pytest-timeout pytest-xdist
-	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST) $(LAVA_TESTS)
+	$(WITHOUT_DEPENDENCIES) lava-dl
+	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST) -m "lava and not slow" tests/agreement tests/simulators/lava
+
+# What is published: dist/ with the wheel and the source archive, checked.
+dist: dev
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
 
 # Heavy, so no part of `make test`; docs/results/wheel.md has the last result.
 wheel-test: dev

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 HOMES = {
     "Connection": "networks.network",

@@ -103,7 +103,8 @@ def check_environment() -> list[Availability]:
     findings += [backend_availability(name) for name in BACKENDS]
     compiler = shutil.which("gcc") or shutil.which("cc")
     note = compiler or (
-        "optional: Brian2's other targets and building packages need one (Debian: apt install gcc)"
+        "optional: without one, `to_brian2` networks run in Brian2's NumPy mode "
+        "(Debian: apt install g++)"
     )
     findings.append(Availability("compiler", compiler is not None, note))
     browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
