@@ -14,7 +14,7 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.executors import Executor
 from neuro_eqprop.runs.learn_on_chip.loop import (
     EpochCallback,
-    Output,
+    LearningOptions,
     SampleCallback,
     learn,
     no_metrics,
@@ -169,16 +169,18 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
         load_learner(config.on)
     made = study.network(loaded) if isinstance(network, str) else network
     task = replace(prepare(study, config, loaded, made), shared=shared)
-    output, on_epoch = Output(path, force, resume), progress or no_metrics
     with temporary_folder() as folder:
         request = trace_request(traces, record, snapshots, folder / TRACES)
-        model = learn(
-            *(task, output),
+        options = LearningOptions(
+            out=path,
+            force=force,
+            resume=resume,
             trace=request,
-            on_epoch=on_epoch,
+            progress=progress or no_metrics,
             on_samples=on_samples,
             deadline=deadline,
         )
+        model = learn(task, options)
         if request is not None:
             # A file that stays is opened; one in the temporary folder is read into memory.
             opened = read(request.path) if traces is None else open_trace(request.path)

@@ -116,13 +116,12 @@ def events_by_step(
     )
     record = Record(spikes=frozenset(each.name for each in populations))
     learned = load_learner("emulator").learn(plastic, few, record=LearningRecord(activity=record))
-    in_nudged = np.repeat(
-        [*(row > 0 for row in range(len(rule.schedule))), False],
-        [*(phase.steps for phase in rule.schedule), 1],
-    )
+    phase = np.array([step.phase for step in rule.episode])
+    commit = phase == len(rule.schedule)
+    in_nudged = (phase > 0) & ~commit
     nudged = np.ones(samples) if learned.nudged is None else learned.nudged
     ran = [~in_nudged | bool(each) for each in nudged]
-    found: dict[tuple[str, str], Array] = {}
+    events: dict[tuple[str, str], Array] = {}
     traced = {}
     for each in populations:
         # The neurons are silent in the commit.
@@ -130,24 +129,19 @@ def events_by_step(
             np.pad(sample.spikes[each.name], ((0, 1), (0, 0)))[steps]
             for sample, steps in zip(learned.activity, ran, strict=True)
         ]
-        found[each.name, SPIKES] = (np.concatenate(messages) != 0).astype(np.float64)
+        events[each.name, SPIKES] = (np.concatenate(messages) != 0).astype(np.float64)
         traced[each.name] = nonzero_traces(messages, rule, graded=each.neuron.graded)
-    windows = [
-        (np.arange(phase.steps) >= phase.steps - phase.window) & (gate != 0)
-        for phase, gate in zip(rule.schedule, rule.gates, strict=True)
-    ]
-    inside = np.concatenate([*windows, [False]])
+    inside = np.array([step.gate != 0 for step in rule.episode])
     window = np.concatenate([inside[steps] for steps in ran])[:, None]
-    commit = np.arange(rule.steps) == rule.steps - 1
     commits = np.concatenate([commit[steps] for steps in ran])[:, None]
     for name in sorted(plastic.learns):
         projection = plastic.projection(name)
         sources = traced[projection.source].sum(axis=1, keepdims=True)
         key = (projection.target, "tag_updates")
         tags = window * traced[projection.target] * sources
-        found[key] = found.get(key, 0.0) + tags
-        found[projection.target, "weight_updates"] = commits.astype(np.float64)
-    return found
+        events[key] = events.get(key, 0.0) + tags
+        events[projection.target, "weight_updates"] = commits.astype(np.float64)
+    return events
 
 
 def nonzero_traces(samples: Sequence[Array], rule: LearningRule, *, graded: bool) -> Array:

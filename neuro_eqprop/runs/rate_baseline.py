@@ -190,10 +190,10 @@ def exact_gradient(
         return None
 
 
-def append_defined(found: dict[str, list[float]], name: str, value: float | None) -> None:
+def append_defined(cosines: dict[str, list[float]], name: str, value: float | None) -> None:
     """Append a value unless it is None."""
     if value is not None:
-        found.setdefault(name, []).append(value)
+        cosines.setdefault(name, []).append(value)
 
 
 def median(values: list[float] | None) -> float | None:

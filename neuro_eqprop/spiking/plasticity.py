@@ -393,10 +393,6 @@ class PlasticNetwork:
         low, high = self.rule.numbers.range
         return float(low), float(high)
 
-    def eta(self, part: Plastic, rate: float, samples: int) -> float:
-        """The factor of a tag in a commit after `samples` samples."""
-        return part.share * rate / (self.rule.gap * self.rule.window * samples)
-
     def etas(self, rates: Array) -> Array:
         """The factors of tags in a commit after each sample (samples, parts), in weight steps.
 
@@ -404,10 +400,10 @@ class PlasticNetwork:
         """
         done = np.arange(len(rates)) % self.rule.batch + 1
         share = np.array([part.share for part in self.plastic])
-        found = share * rates[:, None] / (self.rule.gap * self.rule.window * done)[:, None]
+        etas = share * rates[:, None] / (self.rule.gap * self.rule.window * done)[:, None]
         if isinstance(self.rule.numbers, IntegerArithmetic):
-            found = found / [part.scale * self.rule.numbers.top**2 for part in self.plastic]
-        return np.asarray(found)
+            etas = etas / [part.scale * self.rule.numbers.top**2 for part in self.plastic]
+        return np.asarray(etas)
 
 
 def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> PlasticNetwork:
@@ -439,8 +435,8 @@ class TrainingSamples:
 
 def third_factors(engine: LoihiEngine, rates: Array) -> Ints:
     """|y2| of each sample."""
-    found = np.rint(engine.factor * rates / engine.first).astype(np.int64)
-    return np.asarray(np.minimum(found, 127))
+    factors = np.rint(engine.factor * rates / engine.first).astype(np.int64)
+    return np.asarray(np.minimum(factors, 127))
 
 
 def engine_for(rate: float, *, gap: float, window: int, scale: float, seed: int) -> LoihiEngine:

@@ -32,11 +32,11 @@ def measure_directions(task: OnChipTask, state: LearningState) -> dict[str, Dire
     return directions(task.network, plastic, params, samples.stimulus, load_learner("emulator"))
 
 
-def direction_warnings(task: OnChipTask, found: Mapping[str, Direction]) -> list[str]:
+def direction_warnings(task: OnChipTask, cosines: Mapping[str, Direction]) -> list[str]:
     """Warnings of settings with which the update is far from rate EqProp or the gradient."""
     warnings, beta, rule = [], task.study.rule.beta, task.plastic.rule
-    rates = [d.rate for d in found.values() if d.rate is not None]
-    gradients = [d.gradient for d in found.values() if d.gradient is not None]
+    rates = [d.rate for d in cosines.values() if d.rate is not None]
+    gradients = [d.gradient for d in cosines.values() if d.gradient is not None]
     if rates and min(rates) < RATE_LEAST:
         other = "" if task.config.code == "graded" else ", or code graded"
         warnings.append(

@@ -51,48 +51,50 @@ def no_samples(_: int, __: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """The run folder to write, if any."""
+class LearningOptions:
+    """How a run that learns is kept, recorded, watched and ended; see `learn_on_chip`."""
 
-    path: Path | None = None
+    out: Path | None = None
     force: bool = False
-    """Replace a run that the folder holds."""
     resume: bool = False
-    """Continue the run that the folder holds."""
+    trace: TraceRequest | None = None
+    progress: EpochCallback = no_metrics
+    on_samples: SampleCallback = no_samples
+    deadline: float | None = None
 
     def writing(self) -> AbstractContextManager[None]:
         """Context that locks the folder for this process."""
-        if self.path is None:
+        if self.out is None:
             return nullcontext()
-        return run_folder.writing(self.path, force=self.force, resume=self.resume)
+        return run_folder.writing(self.out, force=self.force, resume=self.resume)
 
     def start(self, task: OnChipTask) -> tuple[LearningState, list[Mapping[str, Any]]]:
         """The state to start from and the metrics of earlier epochs."""
-        if self.path is None:
+        if self.out is None:
             return initial_state(task), []
         if self.resume:
-            state = resume_state(task, self.path)
-            return state, [*read_history(self.path / run_folder.METRICS)]
+            state = resume_state(task, self.out)
+            return state, [*read_history(self.out / run_folder.METRICS)]
         text = on_chip_config.write(task.study, task.config)
-        write_text(self.path / run_folder.STUDY, text)
+        write_text(self.out / run_folder.STUDY, text)
         return initial_state(task), []
 
     def write_epoch(
         self, task: OnChipTask, state: LearningState, metrics: Mapping[str, Any]
     ) -> None:
         """Write the metrics and the state after an epoch."""
-        if self.path is None:
+        if self.out is None:
             return
         # Metrics first: if the process is killed in between, they are not behind the state.
-        append_json(self.path / run_folder.METRICS, metrics)
+        append_json(self.out / run_folder.METRICS, metrics)
         model, memory = rate_model(task, state), to_memory(task, state)
-        checkpoint.save(self.path / run_folder.RESUME, model, memory)
+        checkpoint.save(self.out / run_folder.RESUME, model, memory)
 
     def finish(self, model: OnChipNetwork) -> None:
         """Write the model, and remove the state to resume from."""
-        if self.path is None:
+        if self.out is None:
             return
-        run_folder.save_model(self.path, model)
+        run_folder.save_model(self.out, model)
 
 
 def record_snapshots(task: OnChipTask, state: LearningState, recording: LearningRecorder) -> None:
@@ -104,33 +106,25 @@ def record_snapshots(task: OnChipTask, state: LearningState, recording: Learning
             recording.snapshot(sample, weights)
 
 
-def learn(
-    task: OnChipTask,
-    output: Output,
-    *,
-    trace: TraceRequest | None = None,
-    on_epoch: EpochCallback = no_metrics,
-    on_samples: SampleCallback = no_samples,
-    deadline: float | None = None,
-) -> OnChipNetwork:
+def learn(task: OnChipTask, options: LearningOptions) -> OnChipNetwork:
     """Learn the remaining epochs of a task."""
     began = time.perf_counter()
     steps = sum(phase.steps for phase in task.plastic.rule.schedule)
     samples = task.epochs * len(task.sample_order(0))
     check_simulation(task.config.on, task.plastic.network, samples, steps)
-    recorder = open_trace(task, trace, overwrite=output.force or output.resume)
+    recorder = open_trace(task, options.trace, overwrite=options.force or options.resume)
     # Before the folder is locked, so that an error leaves the run in it unchanged.
     task.learner.check(task.plastic, task.training_samples(0)[1])
     # The directions of updates and the test samples of an epoch are simulated, too.
     work = 2.0 * steps * (samples + task.epochs * len(task.data.test))
     with (
-        simulation_deadline(task.config.on, task.plastic.network, work, deadline),
-        output.writing(),
+        simulation_deadline(task.config.on, task.plastic.network, work, options.deadline),
+        options.writing(),
     ):
         try:
-            model = learn_epochs(task, output, recorder, trace, on_epoch, on_samples)
+            model = learn_epochs(task, options, recorder)
         except DeadlineError as error:
-            if output.path is None or not (output.path / run_folder.RESUME).exists():
+            if options.out is None or not (options.out / run_folder.RESUME).exists():
                 raise
             raise DeadlineError(f"{error}, and continue with resume=True") from error
     return replace(model, seconds=time.perf_counter() - began)
@@ -138,29 +132,26 @@ def learn(
 
 def learn_epochs(
     task: OnChipTask,
-    output: Output,
+    options: LearningOptions,
     recorder: AbstractContextManager[LearningRecorder],
-    trace: TraceRequest | None,
-    on_epoch: EpochCallback,
-    on_samples: SampleCallback,
 ) -> OnChipNetwork:
     """Learn the remaining epochs, in a folder that this process has locked."""
     total = task.total_samples
-    state, history = output.start(task)
+    state, history = options.start(task)
     done = state.samples
 
     def count(more: int) -> None:
         nonlocal done
         check_deadline()
         done += more
-        on_samples(done, total)
+        options.on_samples(done, total)
 
     count(0)
     directions = measure_directions(task, state)
-    found = direction_warnings(task, directions)
-    for warning in found:
+    sentences = direction_warnings(task, directions)
+    for warning in sentences:
         warnings.warn(warning, OnChipWarning, stacklevel=4)
-    earlier = earlier_snapshots(trace, state.samples) if output.resume else {}
+    earlier = earlier_snapshots(options.trace, state.samples) if options.resume else {}
     with recorder as recording:
         for sample, weights in earlier.items():
             recording.snapshot(sample, weights)
@@ -170,9 +161,9 @@ def learn_epochs(
             record_snapshots(task, state, recording)
             state, metrics = learn_epoch(task, state, count)
             history.append(metrics)
-            output.write_epoch(task, state, metrics)
+            options.write_epoch(task, state, metrics)
             recording.epoch(state.weights, metrics)
-            on_epoch(metrics)
+            options.progress(metrics)
         if total in recording.snapshots:
             recording.snapshot(total, state.weights)
     model = OnChipNetwork(
@@ -187,8 +178,8 @@ def learn_epochs(
         schedule=task.plastic.rule.schedule,
         samples_seen=state.samples,
         directions=directions,
-        warnings=tuple(found),
-        path=output.path,
+        warnings=tuple(sentences),
+        path=options.out,
     )
-    output.finish(model)
+    options.finish(model)
     return model

@@ -42,8 +42,8 @@ def learning_result(model: OnChipNetwork) -> dict[str, Any]:
         **{key: last.get(key, {}) for key in LAST},
         "rate_test_accuracy": last["rate_test_accuracy"],
         "cosines": {
-            name: {"rate": each.rate, "gradient": each.gradient}
-            for name, each in model.directions.items()
+            name: {"rate": direction.rate, "gradient": direction.gradient}
+            for name, direction in model.directions.items()
         },
         "images_per_second": float(np.median(rows["images_per_second"])),
         "forgetting": forgetting(rows) if config.tasks > 1 else None,
@@ -53,9 +53,9 @@ def learning_result(model: OnChipNetwork) -> dict[str, Any]:
 
 def forgetting(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     """By task, the test accuracy on its classes: just after learning it, the best, and the last."""
-    found = []
+    tasks = []
     for task in range(rows[-1]["task"] + 1):
         accuracies = [row["by_task"][task] for row in rows]
         learned = [row["by_task"][task] for row in rows if row["task"] == task][-1]
-        found.append({"learned": learned, "best": max(accuracies), "end": accuracies[-1]})
-    return found
+        tasks.append({"learned": learned, "best": max(accuracies), "end": accuracies[-1]})
+    return tasks

@@ -107,13 +107,13 @@ def plan_trace(
 
 def checked_snapshots(task: OnChipTask, wanted: Sequence[int]) -> tuple[int, ...]:
     """The sample numbers in ascending order; ValueError for those beyond the run."""
-    found, total = sorted({int(number) for number in wanted}), task.total_samples
-    for number in found:
+    numbers, total = sorted({int(number) for number in wanted}), task.total_samples
+    for number in numbers:
         if not 0 <= number <= total:
             raise ValueError(
                 f"a snapshot after {number} samples lies outside the run, which shows {total}"
             )
-    return tuple(found)
+    return tuple(numbers)
 
 
 def earlier_snapshots(request: TraceRequest | None, samples: int) -> dict[int, Mapping[str, Array]]:
@@ -121,14 +121,14 @@ def earlier_snapshots(request: TraceRequest | None, samples: int) -> dict[int, M
     if request is None or not request.snapshots:
         return {}
     path = Path(request.path)
-    for each in (path, path.with_name(f"{path.name}.partial")):
+    for place in (path, path.with_name(f"{path.name}.partial")):
         try:
-            found = read(each).snapshots
+            snapshots = read(place).snapshots
         except TraceError:
             continue
         return {
-            number: {name: values[k] for name, values in found.weights.items()}
-            for k, number in enumerate(found.sample.tolist())
+            number: {name: values[k] for name, values in snapshots.weights.items()}
+            for k, number in enumerate(snapshots.sample.tolist())
             if number < samples and number in request.snapshots
         }
     return {}

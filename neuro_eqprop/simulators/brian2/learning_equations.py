@@ -13,7 +13,6 @@ from types import ModuleType
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Phase
 from neuro_eqprop.simulators.brian2.equations import step, tables
 from neuro_eqprop.simulators.brian2.setup import Handle
@@ -144,19 +143,18 @@ def clock_tables(
 
     `phase_of` is -1 in a pause, and `waiting` is 1 in a pause without a commit.
     """
-    columns: dict[str, list[Array]] = {"phase_of": [], "factor": [], "reads_out": []}
-    gates = zip((PAUSE, *rule.schedule), (0.0, *rule.gates), strict=True)
-    for row, (phase, gate) in enumerate(gates):
-        ticks = np.arange(phase.steps)
-        columns["phase_of"].append(np.full(phase.steps, row - 1.0))
-        columns["factor"].append(gate * (ticks >= phase.steps - phase.window).astype(np.float64))
-        columns["reads_out"].append((ticks == phase.steps - 1).astype(np.float64) * (row == 1))
-    found = {
-        name: brian2.TimedArray(np.append(np.tile(np.concatenate(column), samples), end), dt=dt)
-        for (name, column), end in zip(columns.items(), (-1.0, 0.0, 0.0), strict=True)
+    *steps, commit = rule.episode
+    free = rule.schedule[0].steps
+    columns = {
+        "phase_of": [-1.0, *(float(step.phase) for step in steps)],
+        "factor": [commit.gate, *(step.gate for step in steps)],
+        "reads_out": [0.0, *(float(t == free - 1) for t in range(len(steps)))],
     }
-    waiting = np.ones(samples + 1)
-    waiting[rule.batch :: rule.batch] = waiting[-1] = 0.0
-    found["waiting"] = brian2.TimedArray(waiting, dt=rule.steps * dt)
+    timed = {
+        name: brian2.TimedArray(np.append(np.tile(column, samples), column[0]), dt=dt)
+        for name, column in columns.items()
+    }
+    waiting = np.append(1.0, ~rule.commits(samples))
+    timed["waiting"] = brian2.TimedArray(waiting, dt=rule.steps * dt)
     schedule = (PAUSE, *rule.schedule) * samples
-    return found | tables(brian2, (*schedule, PAUSE), dt)
+    return timed | tables(brian2, (*schedule, PAUSE), dt)

@@ -135,13 +135,10 @@ class Brian2LearningNetwork:
 
     def constants(self, part: Plastic) -> dict[str, Handle]:
         """The namespace of the commit statements."""
-        rule, rates = self.rule, self.training.rates
-        etas = np.zeros(len(rates) + 1)
-        for k, rate in enumerate(rates):
-            if k % rule.batch == rule.batch - 1 or k == len(rates) - 1:
-                etas[k + 1] = self.plastic.eta(part, float(rate), k % rule.batch + 1)
+        samples, row = self.training.stimulus.samples, self.plastic.plastic.index(part)
+        etas = self.plastic.etas(self.training.rates)[:, row] * self.rule.commits(samples)
         return {
-            "eta": self.brian2.TimedArray(etas, dt=self.sample_clock.dt),
+            "eta": self.brian2.TimedArray(np.append(0.0, etas), dt=self.sample_clock.dt),
             "limit": part.limit,
             "mirrored": part.mirrored,
         }

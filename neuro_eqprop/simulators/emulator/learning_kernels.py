@@ -418,10 +418,10 @@ def follow(rule: RuleTables, c: Array, a: int, z: int, row: np.uint64, memory: M
 @leaf
 def nonzero(values: Array) -> int:
     """Number of values that are not zero."""
-    found = 0
+    count = 0
     for i in range(values.size):
-        found += values[i] != 0.0
-    return found
+        count += values[i] != 0.0
+    return count
 
 
 @leaf

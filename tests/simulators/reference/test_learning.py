@@ -197,7 +197,7 @@ def test_fixed_point_rounds_the_rule_without_bias(code: str) -> None:
         learned, part = learn(plastic, one), plastic.plastic[1]
         before = plastic.projection(part.name).weight
         changes.append((learned.weights[part.name] - before) / part.scale)
-        eta = plastic.eta(part, 0.3, 1) / (part.scale * 127**2)
+        eta = part.share * 0.3 / (rule.gap * rule.window) / (part.scale * 127**2)
         wanted.append(eta * learned.tags[part.name])
         assert np.array_equal(changes[-1], np.rint(changes[-1]))
         apart = changes[-1] - np.floor(wanted[-1])
