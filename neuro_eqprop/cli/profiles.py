@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import neuro_eqprop as ne
-from neuro_eqprop.chips.energy.display.tables import print_sources
+from neuro_eqprop.chips.energy.display.text import print_sources
 from neuro_eqprop.chips.energy.figures import plot_calibration, save_figure
 from neuro_eqprop.chips.energy.validation import validate_profiles
 from neuro_eqprop.chips.profiles.describe import describe_row, profile_json, profile_summary

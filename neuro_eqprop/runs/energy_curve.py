@@ -26,7 +26,7 @@ DRAWS = 2001
 
 
 @dataclass(slots=True)
-class Curve:
+class CurvePoints:
     """Points of accuracy against joules, by chip, and the settings without one."""
 
     run: RunFolder
@@ -101,7 +101,7 @@ def add_curves(
     progress: StageCallback,
 ) -> EnergyReport:
     """Add accuracy against joules to each chip of a report: `curve`, then the `pareto` grid."""
-    curve = Curve(run, chips, devices, settings, progress)
+    curve = CurvePoints(run, chips, devices, settings, progress)
     described = report.curve
     if settings.curve is not None:
         curve.add(settings.curve, settings.bits)

@@ -9,6 +9,7 @@ from pathlib import Path
 from neuro_eqprop.chips.energy.dense_reference import Outcome
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
+from neuro_eqprop.chips.energy.table import COLUMNS, UseRow
 from neuro_eqprop.chips.energy.term_colours import colour_of
 from neuro_eqprop.common.units import si, si_range
 from neuro_eqprop.files.write import make_folder, write_text
@@ -29,38 +30,44 @@ def table(rows: Iterable[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
     return f"<table>{f'<tr>{top}</tr>' if top else ''}{body}</table>"
 
 
-def amount(value: float | None, unit: str) -> str:
-    """A number with its unit, or a text."""
-    return "unknown" if value is None else si(value, unit)
+FIGURES = ("joules", "seconds", "frames_per_second", "frames_per_joule", "energy_delay_product")
+"""Columns of a data sheet, whose unknown values are left out."""
+TITLES = {
+    "joules": "energy",
+    "seconds": "latency",
+    "frames_per_second": "throughput",
+    "frames_per_joule": "efficiency",
+}
+UNITS = {
+    "frames_per_second": "samples a second",
+    "frames_per_joule": "samples a second and watt",
+    "energy_delay_product": "J s",
+}
 
 
-def figures(found: Estimate) -> str:
+def figures(row: UseRow) -> str:
     """The key figures of an inference or a learning sample."""
+    found = row.found
     if found.joules is None:
         return f"<p>{escape(found.reason or 'unknown')}</p>"
-    joules, seconds = found.joules, found.seconds
-    least = "at least " if found.at_least else ""
-    rows = [
-        ("energy", f"{least}{si(joules.value, 'J')} ({si_range(joules.low, joules.high, 'J')})")
-    ]
-    if seconds is not None:
-        least = "at least " if found.seconds_at_least else ""
-        spread = si_range(seconds.low, seconds.high, "s")
-        rows.append(("latency", f"{least}{si(seconds.value, 's')} ({spread})"))
-        rows.append(("throughput", f"{found.frames_per_second:.3g} samples a second"))
-    rows.append(("efficiency", f"{found.frames_per_joule:.3g} samples a second and watt"))
-    if found.energy_delay_product is not None:
-        rows.append(("energy x delay", f"{found.energy_delay_product:.2e} J s"))
+    rows = []
+    for name in FIGURES:
+        column, value = COLUMNS[name], COLUMNS[name].value(row)
+        if value is None:
+            continue
+        text = f"{value:.3g} {UNITS[name]}" if name in UNITS else column.text(row)
+        spread = {"joules": found.joules, "seconds": found.seconds}.get(name)
+        if spread is not None:
+            text += f" ({si_range(spread.low, spread.high, column.unit)})"
+        rows.append((TITLES.get(name, column.title), text.replace(">=", "at least")))
     if found.duty is not None:
-        watts = amount(found.duty.watts, "W")
+        watts = "unknown" if found.duty.watts is None else si(found.duty.watts, "W")
         rows.append((f"at {found.duty.rate:g} samples a second", f"{watts}; {found.duty.note}"))
-    if found.boundary is not None:
-        rows.append(("boundary", found.boundary.value.replace("_", " ")))
+    rows.append(("boundary", COLUMNS["inside"].text(row)))
     if found.placement is not None and found.placement.cores is not None:
         chips = "1 chip" if found.placement.chips == 1 else f"{found.placement.chips} chips"
-        placed = f"{found.placement.cores} cores of {chips}, {found.mapping}"
-        rows.append(("placement", placed))
-    return table(((escape(name), escape(value)) for name, value in rows))
+        rows.append(("placement", f"{found.placement.cores} cores of {chips}, {found.mapping}"))
+    return table((escape(name), escape(value)) for name, value in rows)
 
 
 def terms(found: Estimate) -> str:
@@ -90,10 +97,10 @@ def sheet(report: EnergyReport, chip: EnergyEstimate) -> str:
         f"{counted.steps} steps, input as {escape(counted.input_coding)}, {counted.spikes:.4g} "
         f"spikes and {counted.synops:.4g} synaptic operations a sample{accuracy}. "
         f"{escape(point)}</p>",
-        f"<h2>An inference</h2>{figures(chip.inference)}",
+        f"<h2>An inference</h2>{figures(UseRow(chip, 'inference'))}",
         f"<h2>Where the energy goes</h2>{terms(chip.inference)}" if chip.inference.terms else "",
         f"<h2>By layer</h2>{table(layers)}" if layers else "",
-        f"<h2>A learning sample</h2>{figures(chip.learning)}",
+        f"<h2>A learning sample</h2>{figures(UseRow(chip, 'learning'))}",
         f"<h2>Compared with dense devices</h2>{table(summaries)}" if summaries else "",
         f"<h2>Not known or not checked</h2>{table(missing)}" if missing else "",
         "<p class='small'>An estimate: counted events times published costs, with the central 95 % "

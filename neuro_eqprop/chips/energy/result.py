@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuro_eqprop.chips.boundary import Boundary
-from neuro_eqprop.chips.energy.dense_reference import DenseComparison, DenseReference
+from neuro_eqprop.chips.energy.dense_reference import DenseComparison, DenseReference, Outcome
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.pareto import Point
 from neuro_eqprop.chips.energy.terms import Term
@@ -379,6 +379,16 @@ class EnergyReport:
         from neuro_eqprop.chips.energy.file import write_energy
 
         return write_energy(self, Path(path))
+
+    @property
+    def judged(self) -> list[tuple[EnergyEstimate, DenseComparison]]:
+        """The comparisons with devices at batch 1 that could be decided; others are in the file."""
+        return [
+            (chip, each)
+            for chip in self.estimates
+            for each in chip.comparisons
+            if each.batch == 1 and each.outcome is not Outcome.REFUSED
+        ]
 
     def exceeding(
         self, *, joules: float | None = None, seconds: float | None = None

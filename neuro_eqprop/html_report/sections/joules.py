@@ -2,59 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from neuro_eqprop.chips.boundary import Boundary
-from neuro_eqprop.chips.energy.dense_reference import Outcome
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.monte_carlo import Interval
 from neuro_eqprop.chips.energy.pareto import best
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
+from neuro_eqprop.chips.energy.table import (
+    COLUMNS,
+    USES,
+    UseRow,
+    boundary_text,
+    placement_text,
+    use_rows,
+)
 from neuro_eqprop.chips.energy.term_colours import colour_of
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report.commands import energy_command
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.section import Section, Shown, asset
 
-USES = ("inference", "learning")
-COLUMNS = ("chip", "use", "joules", "low", "high", "boundary", "seconds", "remark")
+SHOWN = ("title", "use", "joules", "low", "high", "inside", "seconds", "remark")
+"""Columns of the table of all chips."""
 
 
-def uses(report: EnergyReport) -> Iterator[tuple[EnergyEstimate, str, Estimate]]:
-    """Each chip with each of its uses."""
-    for chip in report:
-        for use in USES:
-            yield chip, use, getattr(chip, use)
-
-
-def drawn(report: EnergyReport) -> list[tuple[EnergyEstimate, str, Estimate]]:
+def drawn(report: EnergyReport) -> list[UseRow]:
     """The chips and uses that have terms to draw, those that fit first."""
-    found = [each for each in uses(report) if any(t.joules.value > 0 for t in each[2].terms)]
-    return sorted(found, key=lambda each: (fits(each[2]) is not True, each[1]))
-
-
-def fits(found: Estimate) -> bool | None:
-    """Whether the network fits; None where that is unknown."""
-    return None if found.placement is None else found.placement.fits
+    rows = [row for row in use_rows(report) if any(t.joules.value > 0 for t in row.found.terms)]
+    return sorted(rows, key=lambda row: (COLUMNS["fits"].value(row) is not True, row.use))
 
 
 def chart_data(report: EnergyReport) -> dict[str, Any]:
     """Bars of all chips, the terms of each, and accuracy against joules."""
     terms = [
         {
-            "name": f"{chip.title}: {use}",
+            "name": f"{row.chip.title}: {row.use}",
             "terms": [
                 {"name": each.name, "colour": colour_of(each.name), **joules_data(each.joules)}
-                for each in sorted(found.terms, key=lambda term: -term.joules.value)
+                for each in sorted(row.found.terms, key=lambda term: -term.joules.value)
                 if each.joules.value > 0
             ],
-            "total": joules_data(found.joules) | {"name": "total", "colour": "#444444"}
-            if found.joules
+            "total": joules_data(row.found.joules) | {"name": "total", "colour": "#444444"}
+            if row.found.joules
             else None,
         }
-        for chip, use, found in drawn(report)
+        for row in drawn(report)
     ]
     curves = {chip.profile: curve_data(chip) for chip in report if chip.curve}
     return {"bars": {use: bars(report, use) for use in USES}, "estimates": terms, "curves": curves}
@@ -86,15 +81,14 @@ def bars(report: EnergyReport, use: str) -> list[dict[str, Any]]:
     """One row for each chip and dense device, grouped by boundary; those without joules last."""
     rows: list[dict[str, Any]] = []
     none = {"joules": None, "low": None, "high": None}
-    for chip, name, found in uses(report):
-        if name != use:
-            continue
+    for row in use_rows(report, [use]):
+        chip, found = row.chip, row.found
         known = found.joules is not None and found.joules.value > 0
         rows.append(
             {
                 "name": chip.title + (" *" if changes(chip) else ""),
                 **(joules_data(found.joules) if found.joules and known else none),
-                "group": boundary_text(found.boundary) if known else "",
+                "group": boundary_text(found) if known else "",
                 "parts": found.shares if known else {},
                 "reason": "" if known else found.reason or placement_text(found),
                 "least": found.at_least,
@@ -102,16 +96,16 @@ def bars(report: EnergyReport, use: str) -> list[dict[str, Any]]:
             }
         )
     for each in report.references if use == "inference" else ():
-        row = {"name": f"{each.device}, batch {each.batch}", **joules_data(each.joules)}
+        dense = {"name": f"{each.device}, batch {each.batch}", **joules_data(each.joules)}
         rest = {"parts": {}, "reason": "", "least": False, "dense": True}
-        rows.append(row | {"group": boundary_text(each.boundary)} | rest)
-    order = {boundary_text(boundary): place for place, boundary in enumerate(Boundary)}
+        rows.append(dense | {"group": words(each.boundary)} | rest)
+    order = {words(boundary): place for place, boundary in enumerate(Boundary)}
     return sorted(rows, key=lambda row: (order.get(row["group"], 99), -(row["joules"] or 0.0)))
 
 
-def boundary_text(boundary: Boundary | None) -> str:
-    """The name of a boundary as text."""
-    return "" if boundary is None else boundary.value.replace("_", " ")
+def words(boundary: Boundary) -> str:
+    """The name of a boundary as words."""
+    return boundary.value.replace("_", " ")
 
 
 def range_text(joules: Interval) -> str:
@@ -136,8 +130,8 @@ def estimates_html(report: EnergyReport) -> str:
         text.chart("trade", "Accuracy against joules", tall=True),
     )
     details = "".join(
-        f'<div class="estimate" data-estimate="{k}">{details_text(found)}</div>'
-        for k, (_, _, found) in enumerate(drawn(report))
+        f'<div class="estimate" data-estimate="{k}">{details_text(row.found)}</div>'
+        for k, row in enumerate(drawn(report))
     )
     choice = '<div class="controls"><label>chip <select id="chip"></select></label></div>'
     terms = f'{choice}<div class="grid two">{terms_}<div>{details}</div></div>' if details else ""
@@ -189,9 +183,7 @@ def comparison_list(report: EnergyReport) -> str:
             (each.ratio, f"{each.ratio:.2g}" if each.ratio is not None else text.DASH),
             (each.summary, text.Html(f'<span class="remark">{escape(each.summary)}</span>')),
         ]
-        for chip in report
-        for each in chip.comparisons
-        if each.outcome is not Outcome.REFUSED and each.batch == 1
+        for chip, each in report.judged
     ]
     if not rows:
         return ""
@@ -231,24 +223,6 @@ def details_text(found: Estimate) -> str:
     return sentence + text.listing("Unknown, so not in the sum", found.unknown)
 
 
-def placement_text(found: Estimate) -> str:
-    """Whether the network fits, and on how many cores and chips."""
-    placement = found.placement
-    if placement is None:
-        return "unknown whether it fits"
-    if placement.fits is False:
-        return "does not fit"
-    if placement.cores is None or placement.chips is None:
-        return "fits" if placement.fits else "unknown whether it fits"
-    where = f"{plural(placement.cores, 'core')} of {plural(placement.chips, 'chip')}"
-    return f"fits on {where}" if placement.fits else f"takes {where}; unknown whether it fits"
-
-
-def plural(value: int, noun: str) -> str:
-    """A number of things."""
-    return f"{text.count(value)} {noun}{'' if value == 1 else 's'}"
-
-
 def no_learning(report: EnergyReport) -> str:
     """Why there are no joules of learning, if no chip has any."""
     learning = [chip.learning for chip in report]
@@ -260,24 +234,18 @@ def no_learning(report: EnergyReport) -> str:
 def chips_table(report: EnergyReport) -> str:
     """Every chip, also those without joules; learning if a chip has it."""
     learned = any(chip.learning.joules for chip in report)
-    rows = []
-    for chip, use, found in uses(report):
-        if use == "learning" and not learned:
-            continue
-        joules, seconds = found.joules, found.seconds and found.seconds.value
-        numbers = [joules.value, joules.low, joules.high] if joules else [None] * 3
-        remark = found.reason or ("" if fits(found) else placement_text(found))
-        rows.append(
-            [
-                text.text_cell(chip.title),
-                text.text_cell(use),
-                *((n, text.DASH if n is None else text.quantity(n, "J")) for n in numbers),
-                text.text_cell(boundary_text(found.boundary)),
-                (seconds, text.DASH if not seconds else text.quantity(float(seconds), "s")),
-                (remark, text.Html(f'<span class="remark">{escape(remark)}</span>')),
-            ]
-        )
-    return text.table("chips", list(COLUMNS), rows)
+    rows = use_rows(report) if learned else use_rows(report, ["inference"])
+    cells = [[html_cell(name, row) for name in SHOWN] for row in rows]
+    return text.table("chips", [COLUMNS[name].title for name in SHOWN], cells)
+
+
+def html_cell(name: str, row: UseRow) -> tuple[object, str]:
+    """A cell of the page: its value, by which a table is sorted, and its text."""
+    column = COLUMNS[name]
+    value, shown = column.value(row), column.text(row, text.quantity).replace(">=", "≥")
+    if name == "remark":
+        return value, text.Html(f'<span class="remark">{escape(shown)}</span>')
+    return value, shown or (text.DASH if value is None else "")
 
 
 def runs_side_by_side(runs: Sequence[tuple[str, EnergyReport]]) -> str:
@@ -288,27 +256,26 @@ def runs_side_by_side(runs: Sequence[tuple[str, EnergyReport]]) -> str:
     (first, report), *others = known
     matches = [{row.profile: row for row in other} for _, other in others]
     rows = []
-    for chip, use, found in uses(report):
-        chips = [match.get(chip.profile) for match in matches]
-        theirs = [getattr(each, use) if each else None for each in chips]
-        if not any(each and each.joules for each in (found, *theirs)):
+    for row in use_rows(report):
+        chips = [match.get(row.chip.profile) for match in matches]
+        theirs = [UseRow(each, row.use) if each else None for each in chips]
+        if not any(each and each.found.joules for each in (row, *theirs)):
             continue
-        cells = [joules_cell(each) for each in (found, *theirs)]
-        ratios = [ratio_cell(found, each) for each in theirs]
-        rows.append([text.text_cell(chip.title), text.text_cell(use), *cells, *ratios])
+        cells = [joules_cell(each) for each in (row, *theirs)]
+        ratios = [ratio_cell(row.found, each.found if each else None) for each in theirs]
+        rows.append([html_cell("title", row), html_cell("use", row), *cells, *ratios])
     names = [name for name, _ in others]
     header = ["chip", "use", first, *names, *(f"{first} : {name}" for name in names)]
     table = text.table("joules-runs", header, rows)
     return f'<p class="listed">The runs side by side</p>{table}'
 
 
-def joules_cell(found: Estimate | None) -> tuple[object, str]:
+def joules_cell(row: UseRow | None) -> tuple[object, str]:
     """The joules of an estimate, or why there are none."""
-    if found is None or found.joules is None:
-        reason = found.reason.partition(":")[0] if found else ""
+    if row is None or row.found.joules is None:
+        reason = row.found.reason.partition(":")[0] if row else ""
         return text.text_cell(reason or "not estimated")
-    least = "≥ " if found.at_least else ""
-    return found.joules.value, f"{least}{text.quantity(found.joules.value, 'J')}"
+    return html_cell("joules", row)
 
 
 def ratio_cell(one: Estimate, other: Estimate | None) -> tuple[object, str]:
@@ -316,8 +283,7 @@ def ratio_cell(one: Estimate, other: Estimate | None) -> tuple[object, str]:
     if other is None or one.joules is None or other.joules is None or not other.joules.value:
         return text.text_cell(None)
     if one.boundary is not other.boundary:
-        names = f"{boundary_text(one.boundary)}, {boundary_text(other.boundary)}"
-        return text.text_cell(f"not compared: {names}")
+        return text.text_cell(f"not compared: {boundary_text(one)}, {boundary_text(other)}")
     ratio = one.joules.value / other.joules.value
     return ratio, f"{ratio:.3g}"
 
