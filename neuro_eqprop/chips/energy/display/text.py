@@ -208,6 +208,11 @@ def print_learning(report: EnergyReport, chips: Iterable[EnergyEstimate], consol
             if texts[-1]:
                 texts[-1] += f", {cell('training_seconds', row)}"
         print_table(console, ("chip", "cores", "one sample", "95 % of draws", "time", total), cells)
+    print_learning_remarks(rows, console)
+
+
+def print_learning_remarks(rows: Iterable[UseRow], console: Console) -> None:
+    """Print why chips have no joules of learning, or what these leave out, grouped by reason."""
     grouped: dict[str, list[str]] = {}
     for row in rows:
         remark = row.found.reason or "unknown"
