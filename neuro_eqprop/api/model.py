@@ -17,8 +17,8 @@ from neuro_eqprop.runs import checkpoint
 from neuro_eqprop.runs.evaluate import Evaluation, evaluate
 from neuro_eqprop.runs.executors import Executor
 from neuro_eqprop.runs.run_folder import open_folder, save_run
-from neuro_eqprop.runs.simulate import TraceOutput, record_rates
-from neuro_eqprop.runs.workers import Shared
+from neuro_eqprop.runs.simulate import record_rates
+from neuro_eqprop.runs.simulation_settings import RecordingSettings, SimulationSettings
 from neuro_eqprop.simulators.base import Backend
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
@@ -85,7 +85,7 @@ class Model(TrainedNetwork):
         }
         return html_table("Model", rows)
 
-    def evaluate(  # noqa: PLR0913 - keyword arguments, all with defaults
+    def evaluate(  # noqa: PLR0913 - the coding, and the fields of SimulationSettings
         self,
         split: LabelledSamples,
         *,
@@ -100,6 +100,9 @@ class Model(TrainedNetwork):
         deadline: float | None = None,
     ) -> Evaluation:
         """Accuracy on labelled samples, as rates or as spikes on a simulator.
+
+        `on`, `steps`, `progress`, `workers`, `executor` and `deadline` are the fields of
+        `neuro_eqprop.runs.simulation_settings.SimulationSettings`.
 
         Parameters
         ----------
@@ -142,18 +145,15 @@ class Model(TrainedNetwork):
         >>> model.evaluate(data.test.take(slice(20)), on="emulator", code="graded").samples
         20
         """
-        return evaluate(
-            self,
-            self.labelled(split),
+        settings = SimulationSettings(
             on=on,
-            code=code,
             steps=steps,
-            bits=bits,
-            input=input,
             progress=progress,
-            shared=Shared(workers, executor),
+            workers=workers,
+            executor=executor,
             deadline=deadline,
         )
+        return evaluate(self, self.labelled(split), settings, code=code, bits=bits, input=input)
 
     def to_spiking(
         self,
@@ -258,10 +258,8 @@ class Model(TrainedNetwork):
         >>> trace.rate("hidden", "free").shape
         (2, 16)
         """
-        output = TraceOutput(out)
-        return record_rates(
-            self, x, y, steps=steps, phases=phases, record=record, output=output
-        ).trace
+        recording = RecordingSettings(phases=phases, record=record, out=out)
+        return record_rates(self, x, y, recording, steps=steps).trace
 
     def to_torch(self, **options: Any) -> EquilibriumLayer:  # noqa: ANN401
         """Return the model as a trainable `torch.nn.Module` whose forward pass settles.

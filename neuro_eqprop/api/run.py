@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.api.spiking_model import SpikingModel
-from neuro_eqprop.common.arrays import ArgumentError, UnknownNameError
+from neuro_eqprop.common.arrays import ArgumentError, UnknownNameError, check_options
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data import hold_out
 from neuro_eqprop.files.write import append_json
 from neuro_eqprop.runs.evaluate import RATES, Evaluation, check_rates
-from neuro_eqprop.runs.executors import Executor
 from neuro_eqprop.runs.export import export_lava, export_netx
 from neuro_eqprop.runs.run_folder import EVALUATIONS, TRACES, RunError, RunFolder, open_folder
-from neuro_eqprop.runs.simulate import (
-    AnnounceCallback,
-    RecordedRun,
-    SampleCallback,
-    TraceOutput,
+from neuro_eqprop.runs.simulate import RecordedRun, record_rates, record_spikes
+from neuro_eqprop.runs.simulation_settings import (
+    RecordingSettings,
+    SimulationSettings,
     no_announcement,
-    no_progress,
-    record_rates,
-    record_spikes,
 )
 from neuro_eqprop.runs.training_result import training_result
 from neuro_eqprop.runs.translate import translate
-from neuro_eqprop.runs.workers import Shared
 from neuro_eqprop.simulators.base import Backend
 from neuro_eqprop.simulators.registry import BACKENDS
 from neuro_eqprop.spiking.codes import Code, find_code
-from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.training.study import Study
 
 FORMATS = ("nir", "lava", "netx")
@@ -123,24 +116,16 @@ class Run(RunFolder):
             append_json(self.path / EVALUATIONS, {"run": str(self.path), **found.to_dict()})
         return found
 
-    def simulate(  # noqa: PLR0913 - keyword arguments, all with defaults
+    def record(
         self,
         *,
         on: str | Backend,
         samples: int | None = 10,
-        traces: str | Path | None = None,
+        out: str | Path | None = None,
         phases: bool = False,
         record: Iterable[str] = (),
-        code: str | Code | None = None,
-        steps: int | None = None,
-        bits: int | None = None,
-        input: str | InputCoding = "current",  # noqa: A002
         force: bool = False,
-        progress: SampleCallback | None = None,
-        announce: AnnounceCallback | None = None,
-        workers: int = 1,
-        executor: Executor | None = None,
-        deadline: float | None = None,
+        **settings: Any,  # noqa: ANN401
     ) -> RecordedRun:
         """Run test samples, as rates or as spikes on a simulator, and write a trace file.
 
@@ -150,26 +135,18 @@ class Run(RunFolder):
             "rate" or a simulator.
         samples : int, optional
             Use only the first test samples; all if None.
-        traces : str or Path, optional
+        out : str or Path, optional
             Trace file to write; by default `traces.h5` in the run folder, or next to a NIR file.
         phases : bool
             Whether two nudged phases (-beta, +beta) follow the free phase.
         record : iterable of str
             Further variables to record: "hidden:voltage", "hidden->output[3,17]:hebbian".
-        code, bits
-            As in `evaluate`.
-        steps : int, optional
-            Steps of each phase; the default is that of the code.
-        input : str
-            How data enter the spiking network: "current", "graded" or "rate".
         force : bool
             Whether to replace the trace file.
-        progress : callable, optional
-            Called with the number of samples done since the last call.
-        announce : callable, optional
-            Called with the recording plan before the first step.
-        workers, executor, deadline
-            As in `SpikingModel.record`.
+        **settings
+            `code`, `bits` and `input` as in `evaluate`; `steps`, `progress`, `workers`,
+            `executor` and `deadline` as in `SpikingModel.run`; `announce`, called with the
+            recording plan before the first step.
 
         Returns
         -------
@@ -181,45 +158,40 @@ class Run(RunFolder):
         >>> import neuro_eqprop as ne
         >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/simulated")
         >>> run = ne.open_run("runs/simulated")
-        >>> found = run.simulate(on="emulator", samples=2, steps=20, phases=True)
+        >>> found = run.record(on="emulator", samples=2, steps=20, phases=True)
         >>> found.path.name, found.trace.rate("hidden", "free").shape
         ('traces.h5', (2, 16))
         """
         if isinstance(on, str) and on != "rate" and on not in BACKENDS:
             raise UnknownNameError("backend", on, ("rate", *BACKENDS))
-        chosen, held_bits = self.coding(code, bits)
+        announce = settings.pop("announce", None) or no_announcement
+        code, bits = settings.pop("code", None), settings.pop("bits", None)
+        coding = settings.pop("input", "current")
+        check_options(SimulationSettings, settings, "option of record")
+        chosen, chosen_bits = self.coding(code, bits)
         beside = self.path / TRACES if self.spiking is None else self.path.with_suffix(".h5")
-        path = Path(traces or beside)
+        path = Path(out or beside)
         if path.exists() and not force:
             raise RunError(f"{path} exists already; name another file or use force=True")
         split = self.test_samples(samples)
-        output = TraceOutput(path, force, progress or no_progress, announce or no_announcement)
-        steps = chosen.steps if steps is None else steps
+        recording = RecordingSettings(
+            phases=phases, record=record, out=path, force=force, announce=announce
+        )
+        run = SimulationSettings(on=on, **settings)
+        run = replace(run, steps=chosen.steps if run.steps is None else run.steps)
         if on == "rate":
             check_rates(on, None, bits)
             return record_rates(
                 self.model,
                 split.x,
                 split.y,
-                steps=steps,
-                phases=phases,
-                record=record,
-                part=chosen.tail,
-                output=output,
+                recording,
+                steps=run.steps,
+                tail_fraction=chosen.tail,
+                progress=run.progress,
             )
-        return record_spikes(
-            self.model,
-            self.model.to_spiking(code=chosen, bits=held_bits, input=input),
-            split.x,
-            split.y,
-            on=on,
-            steps=steps,
-            phases=phases,
-            record=record,
-            output=output,
-            shared=Shared(workers, executor),
-            deadline=deadline,
-        )
+        spiking = self.model.to_spiking(code=chosen, bits=chosen_bits, input=coding)
+        return record_spikes(self.model, spiking, split.x, split.y, recording, run)
 
     def translate(  # noqa: PLR0913 - keyword arguments, all with defaults
         self,

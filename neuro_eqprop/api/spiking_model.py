@@ -13,10 +13,10 @@ from neuro_eqprop.common.arrays import Array, check_options
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.runs.executors import Executor
-from neuro_eqprop.runs.simulate import TraceOutput, record_spikes, run_spikes
-from neuro_eqprop.runs.simulation import Simulation
+from neuro_eqprop.runs.simulate import record_spikes
+from neuro_eqprop.runs.simulation import Simulation, run_spikes
+from neuro_eqprop.runs.simulation_settings import RecordingSettings, SimulationSettings
 from neuro_eqprop.runs.translate import nir_graph
-from neuro_eqprop.runs.workers import Shared
 from neuro_eqprop.simulators.base import Backend
 from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.traces.trace import Trace
@@ -130,16 +130,17 @@ class SpikingModel(LoweredNetwork):
         >>> run.predictions.shape
         (3,)
         """
-        return run_spikes(
-            *(self, self.samples(x)),
+        settings = SimulationSettings(
             on=on,
             steps=steps,
             progress=progress,
-            shared=Shared(workers, executor),
+            workers=workers,
+            executor=executor,
             deadline=deadline,
         )
+        return run_spikes(self, self.samples(x), settings)
 
-    def record(  # noqa: PLR0913 - keyword arguments, all with defaults
+    def record(
         self,
         x: npt.ArrayLike,
         y: npt.ArrayLike | None = None,
@@ -149,9 +150,7 @@ class SpikingModel(LoweredNetwork):
         phases: bool = False,
         record: Iterable[str] = (),
         out: str | Path | None = None,
-        workers: int = 1,
-        executor: Executor | None = None,
-        deadline: float | None = None,
+        **settings: Any,  # noqa: ANN401
     ) -> Trace:
         """Run samples on a simulator and record spikes and signals.
 
@@ -173,11 +172,9 @@ class SpikingModel(LoweredNetwork):
             "output:drive", "hidden->output:hebbian".
         out : str or Path, optional
             A file to write the trace to, `.h5`.
-        workers, executor
-            As in `run`; samples with random spikes are not divided among processes.
-        deadline : float, optional
-            Seconds after which the simulation is ended with a `DeadlineError`; the default is ten
-            minutes and ten times the estimated time.
+        **settings
+            `progress`, `workers`, `executor` and `deadline` as in `run`; samples with random
+            spikes are not divided among processes.
 
         Returns
         -------
@@ -197,16 +194,10 @@ class SpikingModel(LoweredNetwork):
         >>> trace.signals["hidden", "voltage"].shape  # 2 samples of 3 phases of 64 steps
         (384, 16)
         """
-        return record_spikes(
-            *(self.model, self, x, y),
-            on=on,
-            steps=steps,
-            phases=phases,
-            record=record,
-            output=TraceOutput(out),
-            shared=Shared(workers, executor),
-            deadline=deadline,
-        ).trace
+        check_options(SimulationSettings, settings, "option of record")
+        recording = RecordingSettings(phases=phases, record=record, out=out)
+        run = SimulationSettings(on=on, steps=steps, **settings)
+        return record_spikes(self.model, self, x, y, recording, run).trace
 
     @overload
     def to_lava(

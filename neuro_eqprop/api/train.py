@@ -13,7 +13,7 @@ from neuro_eqprop.common.arrays import ArgumentError, check_callback
 from neuro_eqprop.data import Dataset, save_npz
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs import run_folder
-from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement
+from neuro_eqprop.runs.simulation_settings import AnnounceCallback, no_announcement
 from neuro_eqprop.runs.train import (
     ARRAYS,
     EpochCallback,

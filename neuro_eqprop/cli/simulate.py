@@ -62,10 +62,10 @@ def run(args: Namespace) -> Json:
     backend, shared = backend_of(args), worker_options(args)
     opened = ne.open_run(args.run, dataset=args.dataset)
     with counted(f"on {args.on}", args.samples, "samples") as done:
-        found = opened.simulate(
+        found = opened.record(
             on=backend,
             samples=args.samples,
-            traces=args.traces,
+            out=args.traces,
             phases=args.phases,
             record=args.record,
             code=args.code,

@@ -6,13 +6,10 @@ can end the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,22 +47,3 @@ def outer(function: Function, **options: Any) -> Function:  # noqa: ANN401
 def outer_leaf(function: Function) -> Function:
     """As `outer`, for a function that allocates nothing, which compiles faster."""
     return outer(function, no_cfunc_wrapper=True, _nrt=False)
-
-
-@dataclass(slots=True)
-class Compilation:
-    """Seconds of compilation in a `compile_timer` context."""
-
-    seconds: float = 0.0
-
-
-@contextmanager
-def compile_timer() -> Iterator[Compilation]:
-    """Measure the compile time in this context; code loaded from the cache does not count."""
-    found = Compilation()
-
-    def add(seconds: float) -> None:
-        found.seconds += seconds
-
-    with event.install_timer("numba:compile", add):
-        yield found

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from neuro_eqprop.runs.evaluate import accuracy_of, agreement, equilibria
 from neuro_eqprop.runs.event_stats import event_stats, warnings_of
-from neuro_eqprop.runs.simulate import classes_of, run_spikes
+from neuro_eqprop.runs.simulate import classes_of
+from neuro_eqprop.runs.simulation import run_spikes
+from neuro_eqprop.runs.simulation_settings import SimulationSettings
 from neuro_eqprop.simulators.base import Backend
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
@@ -53,7 +55,7 @@ def conversion_error(
     labels = classes_of(model, samples, y)
     exact = equilibria(model.network, model.params, samples)
     spiking = lower_network(model.network, model.params, code=code, bits=bits, input=input)
-    run = run_spikes(spiking, samples, on=on, steps=steps)
+    run = run_spikes(spiking, samples, SimulationSettings(on=on, steps=steps))
     layers = []
     for layer in model.network.moving:
         firing = run.rates[layer.name]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from neuro_eqprop.common.arrays import ArgumentError, Array, Ints, UnknownNameError
+from neuro_eqprop.common.compile_time import compile_timer
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data import Split
-from neuro_eqprop.dynamics.inference import Inference, infer_in_chunks, samples_at_once
+from neuro_eqprop.dynamics.inference import Inference, infer_in_chunks
 from neuro_eqprop.networks import ops as array_ops
 from neuro_eqprop.networks.network import Network, Role
 from neuro_eqprop.networks.operators import Dense
@@ -20,9 +22,8 @@ from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.runs.event_stats import EVENTS, event_stats, warnings_of
 from neuro_eqprop.runs.request_size import rate_deadline
-from neuro_eqprop.runs.simulate import SampleCallback, no_progress, run_spikes
-from neuro_eqprop.runs.simulation import Simulation
-from neuro_eqprop.runs.workers import ALONE, Shared
+from neuro_eqprop.runs.simulation import Simulation, run_spikes
+from neuro_eqprop.runs.simulation_settings import SampleCallback, SimulationSettings
 from neuro_eqprop.simulators.base import Backend, Feature
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.spiking.codes import Code
@@ -32,6 +33,8 @@ from neuro_eqprop.training.trained import TrainedNetwork
 
 RATES = ("rate", "numpy")
 """Values of `on` for rates: torch in float32, as in training, or NumPy in float64."""
+
+ON_RATES = SimulationSettings(on="rate")
 
 
 def check_rates(on: object, code: object, bits: int | None) -> None:
@@ -171,7 +174,7 @@ def error_to_reference(run: Simulation, x: Array, backend: Backend) -> float | N
     """Return the mean absolute error of the rates against the emulator; None if exact."""
     if Feature.EXACT in backend.support:
         return None
-    exact = run_spikes(run.spiking, x, on="emulator", steps=run.steps)
+    exact = run_spikes(run.spiking, x, SimulationSettings(steps=run.steps))
     gaps = [np.abs(run.rates[name] - rates).ravel() for name, rates in exact.rates.items()]
     return float(np.concatenate(gaps).mean())
 
@@ -195,7 +198,7 @@ def rates_on(model: TrainedNetwork, on: str, x: Array) -> tuple[Mapping[str, Arr
 
 def no_spikes() -> dict[str, Any]:
     """Return the fields of an evaluation that only spikes have, all empty."""
-    names = ("code", "steps", "input", *EVENTS, "error_to_reference", "overflows")
+    names = ("code", "bits", "steps", "input", *EVENTS, "error_to_reference", "overflows")
     return {**dict.fromkeys(names), "warnings": []}
 
 
@@ -220,22 +223,15 @@ def rate_outputs(model: TrainedNetwork, on: str, x: Array) -> Outputs:
     return Outputs(on, rates, drive, time.perf_counter() - began)
 
 
-def run_compiled(spiking: LoweredNetwork, x: Array, **options: Any) -> tuple[Simulation, float]:  # noqa: ANN401
-    """Run `run_spikes`; also return the seconds of compilation."""
-    from neuro_eqprop.common.jit import compile_timer  # imports numba, which rates do not need
-
+def spike_outputs(spiking: LoweredNetwork, x: Array, settings: SimulationSettings) -> Outputs:
+    """Return the outputs of a simulator, and what only spikes have."""
+    backend, began = load_backend(settings.on), time.perf_counter()
     with compile_timer() as compilation:
-        run = run_spikes(spiking, x, **options)
-    return run, compilation.seconds
-
-
-def spike_outputs(
-    run: Simulation, x: Array, backend: Backend, seconds: float, compiled: float
-) -> Outputs:
-    """Return the outputs of a simulation that took `seconds`, `compiled` of them to compile."""
-    spiking = run.spiking
+        run = run_spikes(spiking, x, settings)
+    seconds = time.perf_counter() - began - compilation.seconds
     spikes = {
         "code": spiking.code,
+        "bits": spiking.bits,
         "steps": run.steps,
         "input": spiking.input.name,
         **event_stats(run),
@@ -243,68 +239,48 @@ def spike_outputs(
         "overflows": None if spiking.bits is None else run.overflows,
         "warnings": warnings_of(spiking, run.steps),
     }
-    return Outputs(backend.name, run.rates, run.drive, seconds - compiled, compiled, spikes)
+    return Outputs(backend.name, run.rates, run.drive, seconds, compilation.seconds, spikes)
 
 
-def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
+def evaluate(
     model: TrainedNetwork,
     split: Split,
+    settings: SimulationSettings = ON_RATES,
     *,
-    on: str | Backend = "rate",
     code: str | Code = "rate",
-    steps: int | None = None,
     bits: int | None = None,
     input: str | InputCoding = "current",  # noqa: A002
-    progress: SampleCallback | None = None,
-    shared: Shared = ALONE,
-    deadline: float | None = None,
 ) -> Evaluation:
     """Evaluate a model on a split, see `Model.evaluate`."""
+    on = settings.on
     if isinstance(on, str) and on not in RATES and on not in BACKENDS:
         raise UnknownNameError("backend", on, (*RATES, *BACKENDS))
-    if on in RATES:
-        check_rates(on, None, bits)
-    most = samples_compared(model.network)
-    if isinstance(on, str) and on in RATES and len(split) > most:
-        with rate_deadline(deadline):
-            return evaluate_in_parts(model, split, on, progress or no_progress)
-    if len(split) > most:
-        backend = load_backend(on)
-        parts = split.parts(most)
-        options: dict[str, Any] = {
-            "code": code,
-            "steps": steps,
-            "bits": bits,
-            "input": input,
-            "shared": shared,
-            "deadline": deadline,
-        }
-        return join(
-            [evaluate(model, part, on=backend, progress=progress, **options) for part in parts]
-        )
-    exact = equilibria(model.network, model.params, split.x, damping=model.damping)
+    spiking = None
     if isinstance(on, str) and on in RATES:
-        with rate_deadline(deadline):
-            outputs = rate_outputs(model, on, split.x)
-        (progress or no_progress)(len(split))
+        check_rates(on, None, bits)
     else:
-        backend, began = load_backend(on), time.perf_counter()
+        settings = replace(settings, on=load_backend(on))
         spiking = lower_network(model.network, model.params, code=code, bits=bits, input=input)
-        run, compiled = run_compiled(
-            *(spiking, split.x),
-            on=backend,
-            steps=steps,
-            progress=progress,
-            shared=shared,
-            deadline=deadline,
-        )
-        outputs = spike_outputs(run, split.x, backend, time.perf_counter() - began, compiled)
+    parts = split.parts(samples_compared(model.network))
+    with nullcontext() if spiking else rate_deadline(settings.deadline):
+        return join([evaluate_part(model, spiking, part, settings) for part in parts])
+
+
+def evaluate_part(
+    model: TrainedNetwork, spiking: LoweredNetwork | None, part: Split, settings: SimulationSettings
+) -> Evaluation:
+    """Evaluate samples that are compared with the float64 rates at once."""
+    exact = equilibria(model.network, model.params, part.x, damping=model.damping)
+    if spiking is None:
+        outputs = rate_outputs(model, str(settings.on), part.x)
+        settings.report(len(part))
+    else:
+        outputs = spike_outputs(spiking, part.x, settings)
     return Evaluation(
         on=outputs.on,
-        bits=bits,
-        samples=len(split),
-        accuracy=accuracy_of(outputs.drive, split.y),
-        rate_accuracy=accuracy_of(exact.drive, split.y),
+        samples=len(part),
+        accuracy=accuracy_of(outputs.drive, part.y),
+        rate_accuracy=accuracy_of(exact.drive, part.y),
         **agreement(model.network, (exact.state, exact.drive), (outputs.rates, outputs.drive)),
         **outputs.spikes,
         seconds=outputs.seconds,
@@ -325,6 +301,8 @@ def samples_compared(network: Network) -> int:
 
 def join(parts: Sequence[Evaluation]) -> Evaluation:
     """Merge the evaluations of parts; `pearson` and `p999` are those of the first."""
+    if len(parts) == 1:
+        return parts[0]
     sizes = [part.samples for part in parts]
     first, samples = parts[0], sum(sizes)
 
@@ -344,32 +322,4 @@ def join(parts: Sequence[Evaluation]) -> Evaluation:
         seconds=sum(part.seconds for part in parts),
         compile_seconds=sum(part.compile_seconds for part in parts),
         **means,
-    )
-
-
-def evaluate_in_parts(
-    model: TrainedNetwork, split: Split, on: str, progress: SampleCallback
-) -> Evaluation:
-    """Evaluate the rates of a large network in parts.
-
-    Accuracies and agreement are those of all samples, the other fields those of the first part.
-    """
-    began, most = time.perf_counter(), samples_compared(model.network)
-    first = evaluate(model, split.take(slice(most)), on=on, progress=progress)
-    right = np.array([first.accuracy, first.rate_accuracy, first.agreement]) * most
-    for part in split.take(slice(most, None)).parts(samples_at_once(model.network)):
-        exact = equilibria(model.network, model.params, part.x, damping=model.damping).drive
-        drive = rates_on(model, on, part.x)[1]
-        same = float((drive.argmax(axis=1) == exact.argmax(axis=1)).mean())
-        found = [accuracy_of(drive, part.y), accuracy_of(exact, part.y), same]
-        right += len(part) * np.array(found)
-        progress(len(part))
-    accuracy, rate_accuracy, agreed = (right / len(split)).tolist()
-    return replace(
-        first,
-        samples=len(split),
-        accuracy=accuracy,
-        rate_accuracy=rate_accuracy,
-        agreement=agreed,
-        seconds=time.perf_counter() - began,
     )

@@ -17,8 +17,8 @@ from neuro_eqprop.common.arrays import Ints, type_name
 from neuro_eqprop.runs.energy_settings import EnergySettings
 from neuro_eqprop.runs.learning_cost import count_learning_events, samples_to_record
 from neuro_eqprop.runs.run_folder import RunFolder, open_folder
-from neuro_eqprop.runs.simulate import SampleCallback, run_spikes
-from neuro_eqprop.runs.simulation import Simulation
+from neuro_eqprop.runs.simulation import Simulation, run_spikes
+from neuro_eqprop.runs.simulation_settings import SampleCallback, SimulationSettings
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.codes import LoweringError, find_code
@@ -106,7 +106,7 @@ def events_of_simulation(simulation: Simulation, settings: EnergySettings) -> Ev
         ways = {**own, **asked}
         steps = ways.pop("steps")
         again = lower_network(spiking.rate, spiking.exact, **ways)
-        simulation = run_spikes(again, simulation.x, on="emulator", steps=steps)
+        simulation = run_spikes(again, simulation.x, SimulationSettings(steps=steps))
         reason = ", ".join(f"{name}={each}" for name, each in asked.items()) or "it has no counts"
         where += f"; counted again on the emulator: {reason}"
     settings = replace(settings, bits=simulation.spiking.bits, code=simulation.spiking.code)
@@ -167,7 +167,7 @@ def simulate_run(
         input=settings.input or InputCoding.CURRENT,
     )
     x = run.test_samples(min(settings.samples, len(run.data.test))).x
-    return run_spikes(spiking, x, on="emulator", steps=settings.steps, progress=progress)
+    return run_spikes(spiking, x, SimulationSettings(steps=settings.steps, progress=progress))
 
 
 def stage_counter(stage: str, total: int, progress: StageCallback) -> SampleCallback:

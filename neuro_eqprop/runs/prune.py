@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from neuro_eqprop.data import Split
 from neuro_eqprop.runs.evaluate import accuracy_of, equilibria
-from neuro_eqprop.runs.simulate import run_spikes
+from neuro_eqprop.runs.simulation import run_spikes
+from neuro_eqprop.runs.simulation_settings import SimulationSettings
 from neuro_eqprop.spiking.codes import Code, find_code
 from neuro_eqprop.spiking.lowered import lower_network
 from neuro_eqprop.training.trained import TrainedNetwork, prune
@@ -70,7 +71,7 @@ def prune_curve(
     for fraction in fractions:
         pruned = prune(model, fraction)
         spiking = lower_network(pruned.network, pruned.params, code=code, input=coding)
-        run = run_spikes(spiking, split.x, on="emulator", steps=steps)
+        run = run_spikes(spiking, split.x, SimulationSettings(steps=steps))
         rates = equilibria(pruned.network, pruned.params, split.x, damping=model.damping)
         rows.append(
             Pruned(

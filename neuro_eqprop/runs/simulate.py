@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.common.arrays import Array, Ints, check_callback
+from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.dynamics.field import Field, State, field
 from neuro_eqprop.dynamics.schedules import DT, Schedule, free_only, tail, three_phase
@@ -32,15 +31,17 @@ from neuro_eqprop.runs.request_size import (
     rate_deadline,
     simulation_deadline,
 )
-from neuro_eqprop.runs.simulation import Simulation
-from neuro_eqprop.runs.workers import (
-    ALONE,
-    Shared,
-    has_random_spikes,
-    run_shards,
-    shard_size,
+from neuro_eqprop.runs.simulation import add_counts, total_steps
+from neuro_eqprop.runs.simulation_settings import (
+    FREE_IN_MEMORY,
+    ON_EMULATOR,
+    RecordingSettings,
+    SampleCallback,
+    SimulationSettings,
+    no_progress,
 )
-from neuro_eqprop.simulators.base import Backend, kinds, step_seconds, tally
+from neuro_eqprop.runs.workers import has_random_spikes, run_shards, shard_size
+from neuro_eqprop.simulators.base import kinds, step_seconds, tally
 from neuro_eqprop.simulators.recordings import (
     Counts,
     MemorySink,
@@ -64,91 +65,6 @@ RATE_DAMPING = 0.5
 """Damping factor of recorded rates: all layers move at once, as spikes do."""
 RATE_STEPS = 64
 """Default steps of each phase of recorded rates."""
-
-SampleCallback = Callable[[int], None]
-"""Called with the number of samples done since the last call."""
-AnnounceCallback = Callable[[Plan], None]
-"""Called with the recording plan before the first step."""
-
-
-def no_progress(_: int) -> None:
-    """No-op sample callback."""
-
-
-def no_announcement(_: Plan) -> None:
-    """No-op plan callback."""
-
-
-def run_spikes(
-    spiking: LoweredNetwork,
-    x: Array,
-    *,
-    on: str | Backend,
-    steps: int | None = None,
-    progress: SampleCallback | None = None,
-    shared: Shared = ALONE,
-    deadline: float | None = None,
-) -> Simulation:
-    """Run samples (samples, features) in a free phase on a simulator, see `SpikingModel.run`."""
-    shared.check()
-    check_callback("progress", progress)
-    began, backend, network = time.perf_counter(), load_backend(on), spiking.network
-    schedule = spiking.schedule(steps)
-    if not len(x):
-        raise ValueError("x holds no samples; a run needs at least one")
-    check_simulation(backend.name, network, len(x), total_steps(schedule))
-    firing: dict[str, list[Array]] = {population.name: [] for population in network.populations}
-    drive, overflows = list[Array](), 0
-    counts: dict[tuple[str, str], Counts] = {}
-    chunk = shard_size(backend, network, len(x), shared)
-    stimuli, encoded = tee(spiking.encode(x[k : k + chunk]) for k in range(0, len(x), chunk))
-    work = len(x) * total_steps(schedule)
-    with simulation_deadline(backend.name, network, work, deadline):
-        results = run_shards(backend, network, schedule, encoded, shared=shared)
-        for stimulus, (result, _) in zip(stimuli, results, strict=True):
-            add_counts(counts, tally(network, stimulus, schedule, result))
-            # Copies, because a view would keep the whole result in memory.
-            for name, parts in firing.items():
-                parts.append(result.firing[name][:, 0].copy())
-            drive.append(result.drive[network.output][:, 0].copy())
-            overflows += sum(o.wraps + o.saturations for o in result.overflows.values())
-            (progress or no_progress)(stimulus.samples)
-            check_deadline()
-    rates = spiking.layer_rates({name: np.concatenate(parts) for name, parts in firing.items()})
-    return Simulation(
-        spiking,
-        backend.name,
-        schedule,
-        rates,
-        np.concatenate(drive),
-        counts,
-        overflows,
-        time.perf_counter() - began,
-        x,
-    )
-
-
-def add_counts(
-    counts: dict[tuple[str, str], Counts], more: Mapping[tuple[str, str], Counts]
-) -> None:
-    """Add the counts of further samples to `counts`."""
-    for key, each in more.items():
-        counts[key] = counts.get(key, Counts()) + each
-
-
-@dataclass(frozen=True, slots=True)
-class TraceOutput:
-    """Destination and callbacks of a recording."""
-
-    path: str | Path | None = None
-    """Trace file, `.h5`; None keeps the recording in memory."""
-    overwrite: bool = False
-    progress: SampleCallback = no_progress
-    announce: AnnounceCallback = no_announcement
-
-
-IN_MEMORY = TraceOutput()
-"""Keep the recording in memory, without callbacks."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,33 +141,27 @@ Work = Callable[[Sink], Mapping[tuple[str, str], Counts]]
 """Runs the samples, passes recordings to the sink, and returns the counts of all populations."""
 
 
-def record_spikes(  # noqa: PLR0913 - those of `SpikingModel.record`
+def record_spikes(
     model: TrainedNetwork,
     spiking: LoweredNetwork,
     x: npt.ArrayLike,
     y: npt.ArrayLike | None = None,
-    *,
-    on: str | Backend,
-    steps: int | None = None,
-    phases: bool = False,
-    record: Iterable[str] = (),
-    output: TraceOutput = IN_MEMORY,
-    shared: Shared = ALONE,
-    deadline: float | None = None,
+    recording: RecordingSettings = FREE_IN_MEMORY,
+    settings: SimulationSettings = ON_EMULATOR,
 ) -> RecordedRun:
     """Record samples of a model as spikes on a simulator, see `SpikingModel.record`."""
-    shared.check()
-    backend = load_backend(on)
-    spiking = spiking.with_nudge() if phases else spiking
+    settings.check()
+    backend, shared = load_backend(settings.on), settings.shared
+    spiking = spiking.with_nudge() if recording.phases else spiking
     network, rows = spiking.network, model.samples(x)
     realise = getattr(backend, "realise", None)
     network = network if realise is None else realise(network)
-    schedule = spiking.schedule(steps, beta=model.beta if phases else None)
+    schedule = spiking.schedule(settings.steps, beta=model.beta if recording.phases else None)
+    work = len(rows) * total_steps(schedule)
     check_simulation(backend.name, network, len(rows), total_steps(schedule))
     substeps = int(getattr(backend, "substeps", 1))
-    outside = spiking.input_populations
+    outside, known = spiking.input_populations, kinds(network)
     sizes = {p.name: p.size for p in network.populations if p.name not in outside}
-    known = kinds(network)
     lowered: dict[str, Array] = {}
     for projection in network.projections:
         lowered.setdefault(projection.name, projection.weight)
@@ -269,34 +179,27 @@ def record_spikes(  # noqa: PLR0913 - those of `SpikingModel.record`
         ),
         sizes=sizes,
         weights={n: lowered.get(n, spiking.params[n]) for n in dense_connections(model.network)},
-        record=record,
+        record=recording.record,
     )
-    target = one_hot(plan.label, model.network.output.size) if phases else None
+    target = one_hot(plan.label, model.network.output.size) if recording.phases else None
     stimulus = spiking.encode(rows, target)
+    # In this process the samples run at once, and random spikes depend on their place in a shard.
+    shared = shared.here(backend) if has_random_spikes(network) else shared
+    whole = shared.in_process(backend)
+    size = len(rows) if whole else shard_size(backend, network, len(rows), shared)
+    parts = [stimulus.take(start, start + size) for start in range(0, len(rows), size)]
 
-    def work(sink: Sink) -> Mapping[tuple[str, str], Counts]:
-        with simulation_deadline(
-            backend.name, network, len(rows) * total_steps(schedule), deadline
-        ):
-            if shared.in_process(backend) or has_random_spikes(network):
-                one = shared.threaded(backend)
-                result = one.run(network, stimulus, schedule, record=plan.record, sink=sink)
-                return tally(network, stimulus, schedule, result)
-            return run_recorded(sink)
-
-    def run_recorded(sink: Sink) -> Mapping[tuple[str, str], Counts]:
+    def run_samples(sink: Sink) -> Mapping[tuple[str, str], Counts]:
         counts: dict[tuple[str, str], Counts] = {}
-        size = shard_size(backend, network, len(rows), shared)
-        starts = range(0, len(rows), size)
-        parts = [stimulus.take(start, start + size) for start in starts]
-        results = run_shards(backend, network, schedule, parts, shared=shared, record=plan.record)
-        for start, part, (result, recordings) in zip(starts, parts, results, strict=True):
-            for k, recording in enumerate(recordings):
-                sink.sample(start + k, recording)
-            add_counts(counts, tally(network, part, schedule, result))
+        with simulation_deadline(backend.name, network, work, settings.deadline):
+            for part, result in run_shards(
+                backend, network, schedule, parts, shared=shared, record=plan.record, sink=sink
+            ):
+                add_counts(counts, tally(network, part, schedule, result))
         return counts
 
-    return replace(carry_out(plan, work, output), spiking=spiking)
+    recorded = carry_out(plan, run_samples, recording, settings.progress)
+    return replace(recorded, spiking=spiking)
 
 
 def refined(schedule: Schedule, substeps: int) -> Schedule:
@@ -311,45 +214,40 @@ def record_rates(
     model: TrainedNetwork,
     x: npt.ArrayLike,
     y: npt.ArrayLike | None = None,
+    recording: RecordingSettings = FREE_IN_MEMORY,
     *,
     steps: int | None = None,
-    phases: bool = False,
-    record: Iterable[str] = (),
-    part: float | None = None,
-    output: TraceOutput = IN_MEMORY,
+    tail_fraction: float | None = None,
+    progress: SampleCallback | None = None,
 ) -> RecordedRun:
     """Record samples as rates that settle step by step, see `Model.record`.
 
-    `part` is the fraction of a phase that the trace marks as its window. It does not change the
-    rate of a phase, which is that of its last step.
+    `tail_fraction` is the fraction of a phase that the trace marks as its window. It does not
+    change the rate of a phase, which is that of its last step.
     """
     network, rows = model.network, model.samples(x)
     params = {name: value.astype(np.float64) for name, value in model.params.items()}
+    beta, steps = model.beta if recording.phases else None, RATE_STEPS if steps is None else steps
     plan = make_plan(
         model,
         (rows, classes_of(model, rows, y)),
-        rate_schedule(RATE_STEPS if steps is None else steps, model.beta if phases else None, part),
+        rate_schedule(steps, beta, tail_fraction),
         {layer.name: ActivityKind.RATE for layer in network.moving},
         origin=origin_of("rate", seed=model.seed, digest=checkpoint.digest(model)),
         sizes={layer.name: layer.size for layer in network.moving},
         weights={name: params[name] for name in dense_connections(network)},
-        record=record,
+        record=recording.record,
     )
     target = one_hot(plan.label, network.output.size)
 
-    def work(sink: Sink) -> Mapping[tuple[str, str], Counts]:
+    def settle_samples(sink: Sink) -> Mapping[tuple[str, str], Counts]:
         free = field(NumpyOps(), network, params, plan.inputs)
         with rate_deadline(None):
-            for k, recording in enumerate(settle(free, target, plan.schedule, plan.record)):
-                sink.sample(k, recording)
+            for k, seen in enumerate(settle(free, target, plan.schedule, plan.record)):
+                sink.sample(k, seen)
         return {}
 
-    return carry_out(plan, work, output)
-
-
-def total_steps(schedule: Schedule) -> int:
-    """Return the number of steps of all phases."""
-    return sum(phase.steps for phase in schedule)
+    return carry_out(plan, settle_samples, recording, progress)
 
 
 def rate_schedule(steps: int, beta: float | None, part: float | None = None) -> Schedule:
@@ -404,26 +302,23 @@ def make_plan(
     )
 
 
-def carry_out(plan: Plan, work: Work, output: TraceOutput) -> RecordedRun:
+def carry_out(
+    plan: Plan, work: Work, recording: RecordingSettings, progress: SampleCallback | None
+) -> RecordedRun:
     """Run the samples of a plan, and store the recordings in memory or in a file."""
-    began, path = time.perf_counter(), None if output.path is None else Path(output.path)
-    output.announce(plan)
-    memory = MemorySink()
+    began, path = time.perf_counter(), None if recording.out is None else Path(recording.out)
+    recording.announce(plan)
+    memory, progress = MemorySink(), progress or no_progress
     if path is None:
-        counts = work(recorder(memory, plan, output.progress))
+        counts = work(SynapseRecorder(CountingSink(memory, progress), plan))
     else:
-        with Writer(path, plan, overwrite=output.overwrite) as writer:
-            counts = work(recorder(writer, plan, output.progress))
+        with Writer(path, plan, overwrite=recording.force) as writer:
+            counts = work(SynapseRecorder(CountingSink(writer, progress), plan))
             writer.counts({key: each for key, each in counts.items() if key[0] in plan.sizes})
     inside = {key: each for key, each in counts.items() if key[0] in plan.sizes}
     outside = sum((each for key, each in counts.items() if key not in inside), Counts())
     seconds = time.perf_counter() - began
     return RecordedRun(plan, tuple(memory.recordings), inside, outside, path, seconds)
-
-
-def recorder(sink: Sink, plan: Plan, progress: SampleCallback) -> Sink:
-    """Wrap a sink so that it adds synapse histories and reports progress."""
-    return SynapseRecorder(CountingSink(sink, progress), plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,13 +359,11 @@ def ranking_weights(
     Input weights are scaled by the standard deviation of each feature, so that synapses from
     constant features are not chosen.
     """
-    name, spread = network.input.name, inputs.std(axis=0)
+    spread = inputs.std(axis=0)
+    from_input = {c.name for c in network.connections if c.source == network.input.name}
     return {
-        connection.name: weights[connection.name] * spread
-        if connection.source == name and weights[connection.name].ndim == 2
-        else weights[connection.name]
-        for connection in network.connections
-        if connection.name in weights
+        name: weight * spread if name in from_input and weight.ndim == 2 else weight
+        for name, weight in weights.items()
     }
 
 

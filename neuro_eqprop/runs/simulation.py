@@ -1,7 +1,8 @@
-"""`Simulation`: the result of a run of a spiking network on a simulator."""
+"""Run samples through a spiking network on a simulator, and what the run gives."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,13 @@ import numpy.typing as npt
 from neuro_eqprop.common.arrays import Array, Ints, NamedDict
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.files.deadlines import check as check_deadline
+from neuro_eqprop.runs.request_size import check_simulation, simulation_deadline
+from neuro_eqprop.runs.simulation_settings import ON_EMULATOR, SimulationSettings
+from neuro_eqprop.runs.workers import run_shards, shard_size
+from neuro_eqprop.simulators.base import tally
 from neuro_eqprop.simulators.recordings import Counts
+from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.spiking.operator_synapses import dense_macs
@@ -126,3 +133,56 @@ class Simulation:
     def dense_macs(self) -> int:
         """Multiplications of one dense feed-forward pass, for comparison."""
         return dense_macs(self.spiking.rate, self.spiking.exact)
+
+
+def run_spikes(
+    spiking: LoweredNetwork, x: Array, settings: SimulationSettings = ON_EMULATOR
+) -> Simulation:
+    """Run samples (samples, features) in a free phase on a simulator, see `SpikingModel.run`."""
+    settings.check()
+    began, backend, network = time.perf_counter(), load_backend(settings.on), spiking.network
+    schedule, shared = spiking.schedule(settings.steps), settings.shared
+    if not len(x):
+        raise ValueError("x holds no samples; a run needs at least one")
+    check_simulation(backend.name, network, len(x), total_steps(schedule))
+    firing: dict[str, list[Array]] = {population.name: [] for population in network.populations}
+    drive, overflows = list[Array](), 0
+    counts: dict[tuple[str, str], Counts] = {}
+    chunk = shard_size(backend, network, len(x), shared)
+    stimuli = (spiking.encode(x[k : k + chunk]) for k in range(0, len(x), chunk))
+    work = len(x) * total_steps(schedule)
+    with simulation_deadline(backend.name, network, work, settings.deadline):
+        for stimulus, result in run_shards(backend, network, schedule, stimuli, shared=shared):
+            add_counts(counts, tally(network, stimulus, schedule, result))
+            # Copies, because a view would keep the whole result in memory.
+            for name, parts in firing.items():
+                parts.append(result.firing[name][:, 0].copy())
+            drive.append(result.drive[network.output][:, 0].copy())
+            overflows += sum(o.wraps + o.saturations for o in result.overflows.values())
+            settings.report(stimulus.samples)
+            check_deadline()
+    rates = spiking.layer_rates({name: np.concatenate(parts) for name, parts in firing.items()})
+    return Simulation(
+        spiking,
+        backend.name,
+        schedule,
+        rates,
+        np.concatenate(drive),
+        counts,
+        overflows,
+        time.perf_counter() - began,
+        x,
+    )
+
+
+def add_counts(
+    counts: dict[tuple[str, str], Counts], more: Mapping[tuple[str, str], Counts]
+) -> None:
+    """Add the counts of further samples to `counts`."""
+    for key, each in more.items():
+        counts[key] = counts.get(key, Counts()) + each
+
+
+def total_steps(schedule: Schedule) -> int:
+    """Return the number of steps of all phases."""
+    return sum(phase.steps for phase in schedule)

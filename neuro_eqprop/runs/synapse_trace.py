@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.runs.simulation import add_counts
 from neuro_eqprop.simulators.learning import Learner, LearningRecord
 from neuro_eqprop.simulators.recordings import Counts, Plan, Record, parse_record
 from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
@@ -106,17 +107,6 @@ def record_synapses(
         yield LearningRecorder(writer)
 
 
-def varying_strengths(
-    weights: Mapping[str, Array], input_name: str, inputs: Array
-) -> dict[str, Array]:
-    """Return the weights by which synapses are chosen; zero for constant inputs."""
-    spread = inputs.std(axis=0)
-    return {
-        name: weight * spread if name.startswith(f"{input_name}->") else weight
-        for name, weight in weights.items()
-    }
-
-
 def synapse_logs(
     plastic: PlasticNetwork,
     values: Array,
@@ -153,7 +143,6 @@ def merge_commit(
     """Add the events of the commit to those of the last phase."""
     last = plastic.rule.schedule[-1].name
     merged: dict[tuple[str, str], Counts] = {}
-    for (name, phase), each in counts.items():
-        key = name, last if phase == COMMIT else phase
-        merged[key] = merged.get(key, Counts()) + each
+    for (name, phase), of_phase in counts.items():
+        add_counts(merged, {(name, last if phase == COMMIT else phase): of_phase})
     return merged

@@ -22,7 +22,7 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs import checkpoint, run_folder
 from neuro_eqprop.runs.on_chip_config import was_learned_on_chip
 from neuro_eqprop.runs.request_size import check_epochs
-from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement
+from neuro_eqprop.runs.simulation_settings import AnnounceCallback, no_announcement
 from neuro_eqprop.runs.training_trace import probing
 from neuro_eqprop.training import study as config
 from neuro_eqprop.training.distributed import from_main, process_group

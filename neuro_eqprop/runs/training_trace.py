@@ -22,13 +22,8 @@ from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.operators import Dense
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.runs.simulate import (
-    AnnounceCallback,
-    no_announcement,
-    origin_of,
-    ranking_weights,
-    settle,
-)
+from neuro_eqprop.runs.simulate import origin_of, ranking_weights, settle
+from neuro_eqprop.runs.simulation_settings import AnnounceCallback, no_announcement
 from neuro_eqprop.simulators.recordings import Plan, parse_record
 from neuro_eqprop.simulators.synapse_recording import HEBBIAN
 from neuro_eqprop.spiking.activity import ActivityKind

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from io import BytesIO
 from time import monotonic
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from neuro_eqprop.runs.executors import Executor, Task, make_executor
 from neuro_eqprop.runs.executors.choose import check_workers
 from neuro_eqprop.simulators.base import Backend, BackendError, Overflow, Result, Threaded
 from neuro_eqprop.simulators.lava.job import Job, describe_job, rebuild_job
-from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Recording
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Recording, Sink
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 
@@ -52,6 +52,10 @@ class Shared(NamedTuple):
         """Return whether the shards run in this process."""
         return self.executor is None and (self.workers == 1 or isinstance(backend, Threaded))
 
+    def here(self, backend: Backend) -> Shared:
+        """Return the same threads, without processes and executor."""
+        return Shared(self.workers) if isinstance(backend, Threaded) else ALONE
+
     def threaded(self, backend: Backend) -> Backend:
         """Return the backend with a thread per worker, if it supports threads."""
         return backend.with_threads(self.workers) if isinstance(backend, Threaded) else backend
@@ -59,6 +63,16 @@ class Shared(NamedTuple):
 
 ALONE = Shared()
 """One worker in this process."""
+
+
+class DroppedSink:
+    """A sink for runs that record nothing."""
+
+    def sample(self, index: int, recording: Recording) -> None:
+        """Drop the recording, which is empty."""
+
+
+DROPPED = DroppedSink()
 
 
 def has_random_spikes(network: SpikingNetwork) -> bool:
@@ -78,6 +92,18 @@ def shard_size(backend: Backend, network: SpikingNetwork, samples: int, shared: 
     return min(size, -(-samples // shared.workers))
 
 
+@dataclass(frozen=True, slots=True)
+class ShiftedSink:
+    """Passes recordings on, numbered from the first sample of a shard."""
+
+    sink: Sink
+    first: int
+
+    def sample(self, index: int, recording: Recording) -> None:
+        """Pass the recording on."""
+        self.sink.sample(self.first + index, recording)
+
+
 def run_shards(
     backend: Backend,
     network: SpikingNetwork,
@@ -86,28 +112,36 @@ def run_shards(
     *,
     shared: Shared,
     record: Record = NOTHING,
-) -> Iterator[tuple[Result, list[Recording]]]:
-    """Yield the result and the recordings of each stimulus, in order."""
+    sink: Sink = DROPPED,
+) -> Iterator[tuple[Stimulus, Result]]:
+    """Yield each stimulus with its result, in order; the recordings go to the sink."""
+    first = 0
     if shared.in_process(backend):
         one = shared.threaded(backend)
         for stimulus in stimuli:
-            sink = MemorySink()
-            yield one.run(network, stimulus, schedule, record=record, sink=sink), sink.recordings
+            shifted = ShiftedSink(sink, first)
+            yield stimulus, one.run(network, stimulus, schedule, record=record, sink=shifted)
+            first += stimulus.samples
         return
     if backend.name not in BACKENDS or load_backend(backend.name) != backend:
         raise ValueError(
             f"workers load a backend by its name, and this {backend.name!r} is not the registered "
             "one with its default settings; use workers=1"
         )
-    tasks = []
+    parts, tasks = [], []
     for stimulus in stimuli:
         described, arrays = describe_job(Job(network, stimulus, schedule, record))
         arguments = {"backend": backend.name, "described": described, "keys": list(arrays)}
         arguments["arrays"] = to_text(list(arrays.values()))
         tasks.append(Task("neuro_eqprop.runs.workers:run_shard", arguments))
+        parts.append(stimulus)
     executor = shared.executor or make_executor("local", workers=shared.workers)
-    for values in in_order(executor, tasks):
-        yield unpack(values)
+    for stimulus, values in zip(parts, in_order(executor, tasks), strict=True):
+        result, recordings = unpack(values)
+        for k, recording in enumerate(recordings):
+            sink.sample(first + k, recording)
+        first += stimulus.samples
+        yield stimulus, result
 
 
 def in_order(executor: Executor, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,8 @@ from neuro_eqprop.api.run import Run, open_run
 from neuro_eqprop.api.train import train
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.write import write_text
-from neuro_eqprop.runs.simulate import TraceOutput, record_spikes
+from neuro_eqprop.runs.simulate import record_spikes
+from neuro_eqprop.runs.simulation_settings import RecordingSettings, SimulationSettings
 from neuro_eqprop.simulators.base import BackendError, tally
 from neuro_eqprop.simulators.recordings import NOTHING, Recording
 from neuro_eqprop.simulators.registry import load_backend
@@ -90,8 +91,9 @@ def simulator(run: Run, folder: Path, on: str) -> tuple[float, float]:
         tally(network, stimulus, schedule, result)
 
     def recorded() -> None:
-        output = TraceOutput(folder / f"{on}.h5", overwrite=True)
-        record_spikes(run.model, spiking, split.x, split.y, on=on, phases=True, output=output)
+        recording = RecordingSettings(phases=True, out=folder / f"{on}.h5", force=True)
+        settings = SimulationSettings(on=on)
+        record_spikes(run.model, spiking, split.x, split.y, recording, settings)
 
     return cost(on, bare, recorded)
 

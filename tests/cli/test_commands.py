@@ -411,7 +411,7 @@ def test_the_demo_goes_through_the_library_and_names_the_simulators_it_left_out(
     assert recorded == ["reference"] * 2  # without Lava, the spikes come from the reference
 
 
-METHODS = {"evaluate": "evaluate", "simulate": "simulate", "translate": "translate"}
+METHODS = {"evaluate": "evaluate", "simulate": "record", "translate": "translate"}
 """Commands that call a method of `Run`; the others call a public function."""
 OF_THE_SHELL = {"demo", "completion"}
 """Commands that call no public function themselves."""

@@ -8,6 +8,7 @@ import numba
 import pytest
 
 from neuro_eqprop.common import jit
+from neuro_eqprop.common.compile_time import compile_timer
 
 
 def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same(
@@ -35,9 +36,9 @@ def test_the_time_of_compilation_is_measured_apart_from_that_of_a_run() -> None:
     def twice(x: float) -> float:
         return 2.0 * x
 
-    with jit.compile_timer() as first:
+    with compile_timer() as first:
         twice(1.0)
-    with jit.compile_timer() as second:
+    with compile_timer() as second:
         twice(2.0)
     assert first.seconds > 0.0
     assert second.seconds == 0.0

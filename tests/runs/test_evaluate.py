@@ -21,7 +21,7 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.runs import evaluate as evaluate_module
 from neuro_eqprop.runs import workers as workers_module
 from neuro_eqprop.runs.checkpoint import save
-from neuro_eqprop.runs.evaluate import Evaluation, agreement, evaluate
+from neuro_eqprop.runs.evaluate import Evaluation, agreement
 from neuro_eqprop.runs.run_folder import RunError
 from neuro_eqprop.simulators.base import Backend, Feature, Result, Support
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
@@ -66,7 +66,7 @@ def evaluated(
     **options: Any,  # noqa: ANN401
 ) -> Evaluation:
     split = run.test_samples(samples)
-    return evaluate(run.model, split, on=on, code=code, steps=steps, **options)
+    return run.model.evaluate(split, on=on, code=code, steps=steps, **options)
 
 
 def test_few_samples_are_compared_with_rates_from_numpy_which_equal_those_of_torch(

@@ -52,7 +52,7 @@ def test_a_nir_file_needs_a_data_set_of_its_size(
         _ = ne.open_run(net, dataset=sequences_file).data
 
 
-@pytest.mark.parametrize("call", ["evaluate", "simulate"])
+@pytest.mark.parametrize("call", ["evaluate", "record"])
 def test_rates_have_no_code_and_no_bits(run: ne.Run, call: str) -> None:
     with pytest.raises(ArgumentError, match="`bits` is for spikes, and on='rate'"):
         getattr(run, call)(on="rate", bits=8)
@@ -63,16 +63,16 @@ def test_rates_have_no_code_and_no_bits(run: ne.Run, call: str) -> None:
             run.evaluate(on="numpy", code="graded")
 
 
-def test_simulate_writes_a_trace_and_replaces_it_only_by_force(run: ne.Run, tmp_path: Path) -> None:
+def test_record_writes_a_trace_and_replaces_it_only_by_force(run: ne.Run, tmp_path: Path) -> None:
     path = tmp_path / "spikes.h5"
-    found = run.simulate(on="emulator", samples=2, steps=20, phases=True, traces=str(path))
+    found = run.record(on="emulator", samples=2, steps=20, phases=True, out=str(path))
     made = found.to_json()
     assert len(made["phases"]) == 3
     assert (made["steps"], made["samples"], made["code"]) == (20, 2, "rate")
     assert made["bytes"] == path.stat().st_size
     with pytest.raises(RunError, match="exists already"):
-        run.simulate(on="rate", samples=2, traces=path)
-    again = run.simulate(on="rate", samples=2, steps=20, traces=path, force=True)
+        run.record(on="rate", samples=2, out=path)
+    again = run.record(on="rate", samples=2, steps=20, out=path, force=True)
     assert (again.to_json()["code"], again.trace.rate("hidden", "free").shape) == (None, (2, 8))
 
 

@@ -14,7 +14,8 @@ from neuro_eqprop.data import one_hot
 from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.runs.simulate import RecordedRun, TraceOutput, record_rates, record_spikes
+from neuro_eqprop.runs.simulate import RecordedRun, record_rates, record_spikes
+from neuro_eqprop.runs.simulation_settings import RecordingSettings, SimulationSettings
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.codes import CODES, Code
 from neuro_eqprop.traces.compare import compare, hebbian_update
@@ -55,16 +56,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def record(run: Run, path: Path, asked: Asked, force: bool = False) -> RecordedRun:
     split = run.test_samples(asked.samples)
-    given: dict[str, Any] = {
-        "steps": asked.steps,
-        "phases": asked.phases,
-        "record": asked.record,
-        "output": TraceOutput(path, force),
-    }
+    recording = RecordingSettings(phases=asked.phases, record=asked.record, out=path, force=force)
     if asked.on == "rate":
-        return record_rates(run.model, split.x, split.y, **given)
+        return record_rates(run.model, split.x, split.y, recording, steps=asked.steps)
     spiking = run.model.to_spiking(code=asked.code, bits=asked.bits)
-    return record_spikes(run.model, spiking, split.x, split.y, on=asked.on, **given)
+    settings = SimulationSettings(on=asked.on, steps=asked.steps)
+    return record_spikes(run.model, spiking, split.x, split.y, recording, settings)
 
 
 def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_path: Path) -> None:

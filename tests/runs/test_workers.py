@@ -16,8 +16,9 @@ from neuro_eqprop.networks.operators import Sparse
 from neuro_eqprop.runs.executors import Task, TaskResult
 from neuro_eqprop.runs.executors.task import run_task
 from neuro_eqprop.runs.prune import prune_curve
-from neuro_eqprop.runs.simulate import RecordedRun, TraceOutput, record_spikes
+from neuro_eqprop.runs.simulate import RecordedRun, record_spikes
 from neuro_eqprop.runs.simulation import Simulation
+from neuro_eqprop.runs.simulation_settings import RecordingSettings, SimulationSettings
 from neuro_eqprop.runs.workers import Shared
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.emulator.simulator import Emulator
@@ -84,10 +85,12 @@ def test_a_recording_has_the_same_bytes_whatever_the_workers(
 
     def recorded(name: str, on: str, shared: Shared) -> RecordedRun:
         signals = ["hidden:drive", "hidden->output:hebbian"]
-        output = TraceOutput(tmp_path / f"{name}.h5")
-        settings: dict[str, Any] = {"steps": 8, "phases": True, "record": signals, "output": output}
+        recording = RecordingSettings(phases=True, record=signals, out=tmp_path / f"{name}.h5")
         x, y = data.x[:5], data.y[:5]
-        return record_spikes(model, spiking, x, y, on=on, shared=shared, **settings)
+        settings = SimulationSettings(
+            on=on, steps=8, workers=shared.workers, executor=shared.executor
+        )
+        return record_spikes(model, spiking, x, y, recording, settings)
 
     for on, ways in {
         "emulator": [Shared(2), Shared(2, Backwards())],

@@ -19,7 +19,6 @@ from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
 from neuro_eqprop.runs.checkpoint import save
-from neuro_eqprop.runs.evaluate import evaluate
 from neuro_eqprop.runs.run_folder import MODEL, STUDY
 from neuro_eqprop.simulators.base import Result, tally
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
@@ -170,8 +169,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def evaluated(run: Run, code: Code, entry: InputCoding, bits: int | None = None) -> dict[str, Any]:
     split = run.test_samples(40)
-    return evaluate(
-        run.model, split, on="emulator", code=code, steps=48, bits=bits, input=entry
+    return run.model.evaluate(
+        split, on="emulator", code=code, steps=48, bits=bits, input=entry
     ).to_dict()
 
 
@@ -220,7 +219,7 @@ def test_too_few_steps_for_the_depth_are_warned_of() -> None:
 
 
 def test_the_warning_says_how_many(run: Run) -> None:
-    result = evaluate(run.model, run.test_samples(3), on="emulator", steps=4)
+    result = run.model.evaluate(run.test_samples(3), on="emulator", steps=4)
     (warning,) = result.warnings
     assert warning.startswith("4 steps are too few for a network of this depth")
     assert warning.endswith("use 12 or more")

@@ -56,7 +56,7 @@ def predict(task: OnChipTask, state: LearningState, x: Array) -> Array:
 
     stimuli = (encoded(x[start : start + size]) for start in range(0, len(x), size))
     results = run_shards(emulator, network, schedule, stimuli, shared=task.shared)
-    return np.concatenate([result.drive[network.output][:, 0] for result, _ in results])
+    return np.concatenate([result.drive[network.output][:, 0] for _, result in results])
 
 
 def spectral_norms(network: Network, params: Mapping[str, Array]) -> dict[str, float]:

@@ -11,13 +11,13 @@ from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.run_folder import RunError
-from neuro_eqprop.runs.simulate import AnnounceCallback, no_announcement, origin_of
+from neuro_eqprop.runs.simulate import origin_of, ranking_weights
+from neuro_eqprop.runs.simulation_settings import AnnounceCallback, no_announcement
 from neuro_eqprop.runs.synapse_trace import (
     EPOCH,
     LearningRecorder,
     record_of,
     record_synapses,
-    varying_strengths,
 )
 from neuro_eqprop.simulators.base import kinds
 from neuro_eqprop.simulators.recordings import Plan
@@ -80,7 +80,7 @@ def plan_trace(
         how, digest = {layer.name: ActivityKind.RATE for layer in network.moving}, ""
     inputs = samples.stimulus.current[network.input.name]
     weights = {name: plastic.projection(name).weight for name in names}
-    strengths = varying_strengths(weights, network.input.name, inputs)
+    strengths = ranking_weights(network, weights, inputs)
     return Plan(
         origin_of(
             learner.name,

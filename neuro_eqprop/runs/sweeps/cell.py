@@ -11,8 +11,9 @@ import numpy as np
 from neuro_eqprop.runs.energy import estimate_energy
 from neuro_eqprop.runs.evaluate import evaluate as evaluate_model
 from neuro_eqprop.runs.run_folder import first_samples
-from neuro_eqprop.runs.simulate import run_spikes
-from neuro_eqprop.runs.sweeps.spec import FLOAT, PROFILE, SPIKING
+from neuro_eqprop.runs.simulation import run_spikes
+from neuro_eqprop.runs.simulation_settings import SimulationSettings
+from neuro_eqprop.runs.sweeps.spec import FLOAT, PROFILE
 from neuro_eqprop.runs.train import check_length, load_for, train_loop
 from neuro_eqprop.spiking.lowered import lower_network
 from neuro_eqprop.training.loop import TrainingLoop
@@ -75,20 +76,18 @@ def evaluate(model: TrainedNetwork, data: Any, how: Mapping[str, Any]) -> dict[s
 
 def measure(model: TrainedNetwork, data: Any, how: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     """Accuracy and events as spikes, and joules on the chip if one is named."""
-    options = {key: how[key] for key in SPIKING if key in how and key not in ("samples", "on")}
+    options = {key: how[key] for key in ("code", "bits", "input") if key in how}
+    options = {"code": "graded", **options}
     if options.get("bits") == FLOAT:
         options["bits"] = None
-    samples = first_samples(data, how.get("samples"))
-    on = how.get("on", "emulator")
-    found = evaluate_model(
-        model, model.labelled(samples), on=on, **{"code": "graded", **options}
-    ).to_dict()
-    row = {"spiking_accuracy": found["accuracy"], **{key: found[key] for key in EVENTS}}
+    samples, steps = first_samples(data, how.get("samples")), how.get("steps")
+    settings = SimulationSettings(on=how.get("on", "emulator"), steps=steps)
+    evaluation = evaluate_model(model, model.labelled(samples), settings, **options).to_dict()
+    row = {"spiking_accuracy": evaluation["accuracy"], **{key: evaluation[key] for key in EVENTS}}
     if PROFILE not in how:
         return row
-    steps = options.pop("steps", None)
-    spiking = lower_network(model.network, model.params, **{"code": "graded", **options})
-    run = run_spikes(spiking, samples.x, on="emulator", steps=steps)
+    spiking = lower_network(model.network, model.params, **options)
+    run = run_spikes(spiking, samples.x, SimulationSettings(steps=steps))
     energy = estimate_energy(run, how[PROFILE])
     return row | {
         "joules": energy.joules,

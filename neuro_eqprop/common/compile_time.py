@@ -1,0 +1,28 @@
+"""The time that numba takes to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Compilation:
+    """Seconds of compilation in a `compile_timer` context."""
+
+    seconds: float = 0.0
+
+
+@contextmanager
+def compile_timer() -> Iterator[Compilation]:
+    """Measure the compile time in this context; code loaded from the cache does not count."""
+    from numba.core import event
+
+    compilation = Compilation()
+
+    def add(seconds: float) -> None:
+        compilation.seconds += seconds
+
+    with event.install_timer("numba:compile", add):
+        yield compilation
