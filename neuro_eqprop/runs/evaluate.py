@@ -23,7 +23,7 @@ from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.runs.event_stats import EVENTS, event_stats, warnings_of
 from neuro_eqprop.runs.request_size import rate_deadline
 from neuro_eqprop.runs.simulation import Simulation, run_spikes
-from neuro_eqprop.runs.simulation_settings import SampleCallback, SimulationSettings
+from neuro_eqprop.runs.simulation_settings import SimulationSettings
 from neuro_eqprop.simulators.base import Backend, Feature
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.spiking.codes import Code

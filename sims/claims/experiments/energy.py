@@ -16,7 +16,8 @@ from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.profile import Profile
 from neuro_eqprop.chips.profiles.load import load_profile
 from neuro_eqprop.chips.workload import Workload, network_shape
-from neuro_eqprop.runs.simulate import run_spikes
+from neuro_eqprop.runs.simulation import run_spikes
+from neuro_eqprop.runs.simulation_settings import SimulationSettings
 from neuro_eqprop.spiking.lowered import lower_network
 from sims.claims.claim import Json, UndecidedError
 from sims.claims.experiments.common import data_of, study_of, train_study
@@ -49,7 +50,7 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
     trained = train_study(study, data)
     split = data.test.take(slice(0, min(arguments["samples"], len(data.test))))
     spiking = lower_network(trained.network, trained.params, code=arguments["code"])
-    counted = run_spikes(spiking, split.x, on="emulator", steps=arguments["steps"])
+    counted = run_spikes(spiking, split.x, SimulationSettings(steps=arguments["steps"]))
     workload = Workload(
         network_shape(counted.network, bits=8),
         counted.counts,
