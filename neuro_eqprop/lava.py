@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from neuro_eqprop.api.model import Model
 
 if TYPE_CHECKING:
-    from neuro_eqprop.simulators.lava.native.exact import ExactNetwork
-    from neuro_eqprop.simulators.lava.native.stock import StockNetwork
+    from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork
+    from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
 
 MODEL = "model.safetensors"
 """The file of a run folder that holds the model."""

@@ -24,9 +24,9 @@ from neuro_eqprop.traces.trace import Trace
 if TYPE_CHECKING:
     from neuro_eqprop.api.model import Model
     from neuro_eqprop.simulators.brian2.native import Brian2Network
-    from neuro_eqprop.simulators.lava.native.exact import ExactNetwork
-    from neuro_eqprop.simulators.lava.native.learning import LearningNetwork
-    from neuro_eqprop.simulators.lava.native.stock import StockNetwork
+    from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork
+    from neuro_eqprop.simulators.lava.native.learning.network import LearningNetwork
+    from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
     from neuro_eqprop.simulators.snntorch.native import SpikingModule
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, isfinite
 from numbers import Integral
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,25 @@ DT = 1e-3
 """Default duration of a step in seconds."""
 TAIL = 0.75
 """Default share of a phase over which firing rates are averaged."""
+
+
+class PhaseStep(NamedTuple):
+    """One step of a schedule."""
+
+    phase: int
+    """Index of its phase."""
+    beta: float
+    in_window: bool
+    """Whether firing rates are averaged over it."""
+
+
+def phase_steps(schedule: Schedule) -> tuple[PhaseStep, ...]:
+    """The steps of a schedule, in their order."""
+    return tuple(
+        PhaseStep(k, phase.beta, step >= phase.steps - phase.window)
+        for k, phase in enumerate(schedule)
+        for step in range(phase.steps)
+    )
 
 
 def check_steps(steps: object) -> None:

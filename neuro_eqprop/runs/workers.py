@@ -22,7 +22,11 @@ from neuro_eqprop.files.arrays import npz_bytes
 from neuro_eqprop.runs.executors import Executor, Task, make_executor
 from neuro_eqprop.runs.executors.choose import check_workers
 from neuro_eqprop.simulators.base import Backend, BackendError, Overflow, Result, Threaded
-from neuro_eqprop.simulators.lava.job import Job, describe_job, rebuild_job
+from neuro_eqprop.simulators.experiment import (
+    Experiment,
+    describe_experiment,
+    rebuild_experiment,
+)
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Recording, Sink
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
@@ -130,7 +134,7 @@ def run_shards(
         )
     parts, tasks = [], []
     for stimulus in stimuli:
-        described, arrays = describe_job(Job(network, stimulus, schedule, record))
+        described, arrays = describe_experiment(Experiment(network, stimulus, schedule, record))
         arguments = {"backend": backend.name, "described": described, "keys": list(arrays)}
         arguments["arrays"] = to_text(list(arrays.values()))
         tasks.append(Task("neuro_eqprop.runs.workers:run_shard", arguments))
@@ -162,10 +166,10 @@ def run_shard(
     backend: str, described: dict[str, Any], keys: list[str], arrays: str
 ) -> dict[str, Any]:
     """Run one shard as the task of an executor; arguments and result are JSON values."""
-    job = rebuild_job(described, dict(zip(keys, from_text(arrays), strict=True)))
+    given = rebuild_experiment(described, dict(zip(keys, from_text(arrays), strict=True)))
     sink = MemorySink()
     result = load_backend(backend).run(
-        job.network, job.stimulus, job.schedule, record=job.record, sink=sink
+        given.network, given.stimulus, given.schedule, record=given.record, sink=sink
     )
     parts: list[tuple[list[Any], npt.NDArray[Any]]] = [
         ([kind, name], array)

@@ -204,11 +204,13 @@ def kinds(network: SpikingNetwork) -> dict[str, ActivityKind]:
 def check_record(network: SpikingNetwork, record: Record) -> None:
     """Raise UnknownNameError for a population or variable that does not exist."""
     known = kinds(network)
-    for name, variable in (*((name, "spikes") for name in record.spikes), *record.signals):
+    for name in (*record.spikes, *(name for name, _ in record.signals)):
         if name not in known:
             raise UnknownNameError("population to record", name, known)
-        if variable not in known[name].variables:
-            raise UnknownNameError(f"variable of {name!r}", variable, known[name].variables)
+    for name, variable in record.signals:
+        signals = [each for each in known[name].variables if each != "spikes"]
+        if variable not in signals:
+            raise UnknownNameError(f"variable of {name!r}", variable, signals)
 
 
 def zeros(network: SpikingNetwork, samples: int, phases: int) -> Result:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Bits
-from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.dynamics.schedules import Schedule, phase_steps
 from neuro_eqprop.simulators.base import Result, check_record, concatenate, nothing, zeros
 from neuro_eqprop.simulators.recordings import Record, Recording, Sink
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
@@ -33,13 +33,8 @@ class StepRecorder:
         check_record(network, record)
         self.schedule, self.samples, self.done = schedule, samples, 0
         self.result = zeros(network, samples, len(schedule))
-        self.places = [
-            (k, tick >= phase.steps - phase.window)
-            for k, phase in enumerate(schedule)
-            for tick in range(phase.steps)
-        ]
-        """The phase of each step, and whether the step lies in its window."""
-        steps = len(self.places)
+        self.steps = phase_steps(schedule)
+        steps = len(self.steps)
         self.spikes = {n: np.zeros((samples, steps, network[n].size)) for n in record.spikes}
         self.signals = {
             key: np.zeros((samples, steps, network[key[0]].size)) for key in record.signals
@@ -48,15 +43,15 @@ class StepRecorder:
     @property
     def beta(self) -> float:
         """Beta in the next step."""
-        return self.schedule[self.places[self.done][0]].beta
+        return self.steps[self.done].beta
 
     def add(self, last: Callable[[str], Step]) -> None:
         """Add a step, of which `last` returns what a population did."""
-        phase, counts = self.places[self.done]
+        phase, _, in_window = self.steps[self.done]
         for name, messages in self.result.messages.items():
             step = last(name)
             messages[:, phase] += step.message != 0
-            if counts:
+            if in_window:
                 self.result.firing[name][:, phase] += step.firing
                 self.result.drive[name][:, phase] += step.values["drive"]
             if name in self.spikes:

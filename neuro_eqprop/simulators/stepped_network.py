@@ -35,10 +35,8 @@ class SteppedNetwork:
     """All populations, initially at rest, and the messages on their way."""
 
     def __init__(self, network: SpikingNetwork, stimulus: Stimulus) -> None:
-        self.network, self.stimulus = network, stimulus
+        self.network = network
         self.neurons = {p.name: neurons_of(network, p) for p in network.populations}
-        for population in network.populations:
-            self.neurons[population.name].rest((stimulus.samples, population.size))
         self.synapses = [
             (p, Blocks(p.synapses if network.fixed is None else integer_synapses(network, p)))
             for p in network.projections
@@ -46,6 +44,14 @@ class SteppedNetwork:
         longest = max((projection.delay for projection in network.projections), default=1)
         self.past: deque[dict[str, Array]] = deque(maxlen=longest)
         self.messages: dict[str, Numbers] = {}
+        self.start(stimulus)
+
+    def start(self, stimulus: Stimulus) -> None:
+        """Start other samples from the resting state; counts of overflows continue."""
+        self.stimulus = stimulus
+        self.past.clear()
+        for population in self.network.populations:
+            self.neurons[population.name].rest((stimulus.samples, population.size))
 
     def arriving(self, target: str, gain: Gain) -> Numbers:
         """The sum of weight @ message over the projections of one gain."""

@@ -71,7 +71,7 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Bits, Ints
-from neuro_eqprop.dynamics.schedules import Schedule, contrast
+from neuro_eqprop.dynamics.schedules import Schedule, contrast, phase_steps
 from neuro_eqprop.spiking.ir import (
     Gain,
     Projection,
@@ -234,10 +234,10 @@ class LearningRule:
     @property
     def episode(self) -> tuple[EpisodeStep, ...]:
         """The steps of a sample; the last one is the commit."""
+        gates = self.gates
         steps = [
-            EpisodeStep(row, phase.beta, inside, gate if inside else 0.0)
-            for row, (phase, gate) in enumerate(zip(self.schedule, self.gates, strict=True))
-            for inside in np.arange(phase.steps) >= phase.steps - phase.window
+            EpisodeStep(*step, gates[step.phase] if step.in_window else 0.0)
+            for step in phase_steps(self.schedule)
         ]
         return (*steps, EpisodeStep(len(self.schedule), 0.0, in_window=False, gate=0.0))
 

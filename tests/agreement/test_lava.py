@@ -25,7 +25,7 @@ from neuro_eqprop.dynamics.schedules import Phase, Schedule, free_only, three_ph
 from neuro_eqprop.files import subprocess as child
 from neuro_eqprop.networks.activations import HARD_SIGMOID, RELU, TANH
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.lava.job import Job
+from neuro_eqprop.simulators.experiment import Experiment
 from neuro_eqprop.simulators.lava.simulator import VARIABLE, Lava, interpreter, measure
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record
 from neuro_eqprop.simulators.reference.simulator import Reference
@@ -82,7 +82,7 @@ class Room:
 
     def steps(self) -> int:
         """The steps that every population of the current run has done."""
-        for path in self.path.glob(f"lava-*/{child.PROGRESS}"):
+        for path in self.path.glob(f"*/{child.PROGRESS}"):
             with suppress(FileNotFoundError):
                 return int(min(np.fromfile(path, dtype=np.int64)[1:], default=0))
         return 0
@@ -143,7 +143,7 @@ def grid(rng: np.random.Generator, scale: float, *shape: int) -> Array:
     return np.asarray(np.rint(rng.normal(0.0, scale, shape) * 2**12) / 2**12)
 
 
-def draw(seed: int, neurons: tuple[Spiking | Graded, ...]) -> Job:
+def draw(seed: int, neurons: tuple[Spiking | Graded, ...]) -> Experiment:
     """A recurrent network in which everything is connected with everything, twice by chance."""
     rng = np.random.default_rng(seed)
     populations = tuple(
@@ -171,7 +171,7 @@ def draw(seed: int, neurons: tuple[Spiking | Graded, ...]) -> Job:
     )
     schedule = three_phase(beta=0.5, free=12, nudged=9)
     network = SpikingNetwork(1e-3, populations, projections, populations[-1].name)
-    return Job(network, stimulus, schedule, everything(network))
+    return Experiment(network, stimulus, schedule, everything(network))
 
 
 def everything(network: SpikingNetwork) -> Record:
@@ -181,7 +181,7 @@ def everything(network: SpikingNetwork) -> Record:
     return Record(frozenset(held), frozenset({*held.items(), *((name, "drive") for name in held)}))
 
 
-def agree(job: Job) -> int:
+def agree(job: Experiment) -> int:
     """Compare with the reference, bit by bit; how many messages were sent."""
     seen, right = MemorySink(), MemorySink()
     outcome = measure(job, seen, deadline=60.0)
@@ -229,13 +229,13 @@ def test_a_random_recurrent_network_does_what_it_does_in_the_reference(
 )
 def test_in_fixed_point_everything_is_equal_bit_for_bit(case: Case) -> None:
     """Spikes, messages, voltages, states and drives, and what did not fit 24 bits."""
-    job = Job(case.network, case.stimulus, case.schedule, case.record)
+    job = Experiment(case.network, case.stimulus, case.schedule, case.record)
     assert agree(job) > 50
 
 
-def lone(neuron: Spiking | Graded, *, schedule: Schedule, samples: int) -> Job:
+def lone(neuron: Spiking | Graded, *, schedule: Schedule, samples: int) -> Experiment:
     network = SpikingNetwork(1e-3, (Population("a", neuron, np.array([0.75])),), (), "a")
-    return Job(network, Stimulus(samples, {}, {}), schedule, everything(network))
+    return Experiment(network, Stimulus(samples, {}, {}), schedule, everything(network))
 
 
 def test_one_neuron_without_a_projection() -> None:
@@ -247,7 +247,9 @@ def test_phases_of_one_step_and_nothing_carried_from_sample_to_sample() -> None:
     loops = tuple(Projection("a", "a", np.array([[0.25]]), delay) for delay in (1, 2, 5))
     network = SpikingNetwork(1e-3, (population,), loops, "a")
     schedule = (Phase("free", 0.0, 1, 1), Phase("nudged", 0.5, 1, 1))
-    job = Job(network, Stimulus(3, {}, {"a": np.ones((3, 1))}), schedule, everything(network))
+    job = Experiment(
+        network, Stimulus(3, {}, {"a": np.ones((3, 1))}), schedule, everything(network)
+    )
     assert agree(job) == 6
 
 
@@ -258,7 +260,9 @@ def test_populations_that_nothing_joins_all_run() -> None:
         Projection("b", "b", np.zeros((2, 2))),
     )
     network = SpikingNetwork(1e-3, populations, projections, "d")
-    job = Job(network, Stimulus(2, {}, {}), free_only(steps=6, window=6), everything(network))
+    job = Experiment(
+        network, Stimulus(2, {}, {}), free_only(steps=6, window=6), everything(network)
+    )
     assert agree(job) > 0
 
 
@@ -288,17 +292,17 @@ def test_what_cannot_be_recorded_is_refused() -> None:
         Record(signals=frozenset({("a", "spikes")})),
     ):
         with pytest.raises(UnknownNameError):
-            measure(Job(job.network, job.stimulus, LONG, record), MemorySink(), deadline=60)
+            measure(Experiment(job.network, job.stimulus, LONG, record), MemorySink(), deadline=60)
     with pytest.raises(BackendError, match="the schedule is empty"):
-        measure(Job(job.network, job.stimulus, (), NOTHING), MemorySink(), deadline=60)
+        measure(Experiment(job.network, job.stimulus, (), NOTHING), MemorySink(), deadline=60)
     with pytest.raises(ValueError, match="deadline"):
         Lava(deadline=0.0)
 
 
-def long() -> Job:
+def long() -> Experiment:
     """A run that ends by itself only if nothing is done to it."""
     job = draw(0, (SUBTRACT, CLIPPED))
-    return Job(job.network, job.stimulus, LONG, NOTHING)
+    return Experiment(job.network, job.stimulus, LONG, NOTHING)
 
 
 def test_interrupted_processes_are_reported_within_seconds(room: Room) -> None:
@@ -321,7 +325,7 @@ def test_a_model_that_raises_is_reported_with_its_step_and_traceback(room: Room)
     """A full disk is what makes it raise."""
     network = SpikingNetwork(1e-3, (Population("a", SUBTRACT, np.full(400, 0.3)),), (), "a")
     record = Record(signals=frozenset({("a", "voltage")}))
-    job = Job(network, Stimulus(100, {}, {}), free_only(steps=10, window=1), record)
+    job = Experiment(network, Stimulus(100, {}, {}), free_only(steps=10, window=1), record)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.learn_on_chip.loop import OnChipWarning
-from neuro_eqprop.simulators.lava.learning.job import LearningJob, LearningPopulation
 from neuro_eqprop.simulators.learning import Learned, LearningRecord, no_progress
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.codes import Code, Coding
@@ -165,12 +163,11 @@ def test_the_engine_is_lavas_own() -> None:
     from lava.proc.dense import models
     from lava.proc.dense.process import LearningDense
 
-    from neuro_eqprop.simulators.lava.learning.processes import synapses
+    from neuro_eqprop.simulators.lava.native.learning import synapses
 
     assert issubclass(synapses.PlasticSynapses, LearningDense)
-    plastic, training = task(HUNDRED["rate"])
-    course = LearningJob(plastic, training)
-    rule = synapses.rule_of(LearningPopulation(course.job, 0, Path(), course), 0)
+    plastic, _ = task(HUNDRED["rate"])
+    rule = synapses.rule_of(plastic, 0)
     assert type(rule) is Loihi3FLearningRule
     pairs = (
         (synapses.PlasticSynapsesModel, connection.LearningConnectionModelFloat),

@@ -298,7 +298,7 @@ def test_a_refusal_keeps_the_existing_run(
     options: tuple[str, ...],
     sentence: str,
 ) -> None:
-    monkeypatch.setattr("neuro_eqprop.simulators.lava.learning.learner.interpreter", lambda *_: "")
+    monkeypatch.setattr("neuro_eqprop.simulators.lava.learner.interpreter", lambda *_: "")
     monkeypatch.chdir(graded[0])
     before = {path.name: path.read_bytes() for path in graded[0].iterdir()}
     forced = () if "exists" in sentence else ("--force",)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.common.arrays import UnknownNameError
-from neuro_eqprop.simulators.base import EVERYTHING, Feature, Support, kinds, tally
+from neuro_eqprop.simulators.base import EVERYTHING, Feature, Support, check_record, kinds, tally
 from neuro_eqprop.simulators.brian2.dale import merge_pairs, pair_stimulus, paired
-from neuro_eqprop.simulators.recordings import NOTHING, Counts
+from neuro_eqprop.simulators.recordings import NOTHING, Counts, Record
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.simulators.testing import draw_case
 from neuro_eqprop.simulators.testing.case import Case, CaseRun, run_case
@@ -58,6 +58,20 @@ def test_support_holds_what_has_no_reason_against_it() -> None:
     assert Feature.DELAY not in support
     assert Feature.GRADED in support
     assert all(feature in EVERYTHING for feature in Feature)
+
+
+def test_spikes_are_no_signal_and_other_names_are_refused() -> None:
+    network = draw_case(0, 0).network
+    name = network.populations[0].name
+    signals = set(kinds(network)[name].variables) - {"spikes"}
+    check_record(network, Record(frozenset({name}), frozenset((name, each) for each in signals)))
+    for record in (
+        Record(frozenset({"none"})),
+        Record(signals=frozenset({("none", "drive")})),
+        Record(signals=frozenset({(name, "spikes")})),
+    ):
+        with pytest.raises(UnknownNameError):
+            check_record(network, record)
 
 
 def test_kinds_say_how_a_rate_is_read() -> None:

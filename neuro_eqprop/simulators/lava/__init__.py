@@ -10,7 +10,7 @@ BACKEND = BackendInfo(
     "one process per population and projection, one sample at a time",
     "neuro_eqprop.simulators.lava.simulator:Lava",
     Support({Feature.FOLLOW: "it has no process for spikes that track a rate"}),
-    learner="neuro_eqprop.simulators.lava.learning.learner:LavaLearner",
+    learner="neuro_eqprop.simulators.lava.learner:LavaLearner",
     requires={"lava-nc": "==0.10.0"},
     install="neuro-eqprop lava install",
     python_variable="NEURO_EQPROP_LAVA_PYTHON",

@@ -13,8 +13,7 @@ from scipy.sparse import csr_matrix
 from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.lava.learning.job import LearningJob
-from neuro_eqprop.simulators.lava.learning.learner import check as check_learning
+from neuro_eqprop.simulators.lava.learner import LavaLearner
 from neuro_eqprop.simulators.lava.native.plan import (
     SPARSE_BELOW,
     Edge,
@@ -35,9 +34,9 @@ from neuro_eqprop.spiking.make_plastic import (
 from neuro_eqprop.spiking.plasticity import LearningRule, TrainingSamples, engine_for
 
 if TYPE_CHECKING:
-    from neuro_eqprop.simulators.lava.native.exact import ExactNetwork
-    from neuro_eqprop.simulators.lava.native.learning import LearningNetwork
-    from neuro_eqprop.simulators.lava.native.stock import StockNetwork
+    from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork
+    from neuro_eqprop.simulators.lava.native.learning.network import LearningNetwork
+    from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
 
 NEURONS = ("exact", "stock")
 RATE, THETA, TAU, LIMIT = 0.05, 2.0**-8, 8.0, 4.0
@@ -82,7 +81,7 @@ def lava_network(
             threshold=threshold,
             name=name,
         )
-    from neuro_eqprop.simulators.lava.native.exact import ExactNetwork, ExactPlan
+    from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork, ExactPlan
 
     try:
         plan = ExactPlan(
@@ -131,13 +130,16 @@ def learning_network(
     plastic = make_plastic(spiking.rate, spiking.exact, how)
     size, classes = spiking.rate.input.size, spiking.rate.output.size
     nothing = training_stimulus(spiking.rate, np.zeros((1, size)), np.zeros((1, classes)), coding)
-    job = LearningJob(plastic, TrainingSamples(nothing, rates[:1]))
-    check_learning(job)
-    from neuro_eqprop.simulators.lava.native.learning import LearningNetwork, LearningPlan
-
-    return LearningNetwork(
-        LearningPlan(job, rates, coding.grid, spiking.exact, make_model, ALWAYS), name
+    LavaLearner().check(plastic, TrainingSamples(nothing, rates[:1]))
+    from neuro_eqprop.simulators.lava.native.learning.network import (
+        LearningNetwork,
+        LearningPlan,
+        RateModel,
     )
+
+    entry = next(iter(nothing.current))
+    model = RateModel(entry, coding.grid, spiking.exact, make_model, ALWAYS)
+    return LearningNetwork(LearningPlan(plastic, tuple(rates), model), name)
 
 
 def stock_network(
@@ -172,7 +174,7 @@ def stock_network(
     BackendError
         If stock processes cannot run the network; the message gives the reason.
     """
-    from neuro_eqprop.simulators.lava.native.stock import StockNetwork
+    from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
 
     plan = stock_plan(network, feeds, bits=bits, reset_interval=reset_interval, threshold=threshold)
     return StockNetwork(plan, name)

@@ -41,7 +41,7 @@ Arrays: TypeAlias = dict[str, Any]
 ROOT = Path(__file__).parents[3]
 """The folder that holds neuro_eqprop."""
 NATIVE = "neuro_eqprop.simulators.lava.native"
-PROCESSES = {"stock": "stock", "exact": "exact"}
+PROCESSES = {"stock": "stock.network", "exact": "exact.network"}
 """The process module of each kind of neurons."""
 NEEDED = {"stock": (), "exact": ("neuro_eqprop.spiking.serialize",)}
 """Modules that a loader imports beside it."""
@@ -226,7 +226,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from {name}.processes.plan import Edge, Layer, Plan
-from {name}.processes.stock import StockNetwork
+from {name}.processes.stock.network import StockNetwork
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
 
@@ -278,7 +278,7 @@ from pathlib import Path
 import numpy as np
 
 from {name}.numerics.spiking.serialize import read_synapses, rebuild
-from {name}.processes.exact import ExactNetwork, ExactPlan
+from {name}.processes.exact.network import ExactNetwork, ExactPlan
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
 

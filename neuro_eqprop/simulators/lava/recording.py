@@ -1,9 +1,10 @@
-"""Recordings of a population on Lava, kept in files with one row per sample."""
+"""What a run on Lava leaves in its folder: tables with one row per sample, written as they end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -12,11 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.common.arrays import Array, Bits, Shape
-from neuro_eqprop.files.write import append_bytes, write_bytes
+from neuro_eqprop.common.arrays import Array, Bits, Ints, Shape
+from neuro_eqprop.files.subprocess import progress, report
+from neuro_eqprop.files.write import append_bytes
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.lava.job import Part, Tick
-from neuro_eqprop.spiking.ir import Graded
+from neuro_eqprop.simulators.experiment import Experiment
+from neuro_eqprop.simulators.recordings import Record
+from neuro_eqprop.simulators.step_recorder import Step, StepRecorder
+from neuro_eqprop.spiking.neurons import Neurons
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,85 +76,113 @@ class Layout:
         np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
         return file.getvalue()
 
+    def create(self) -> None:
+        """Write the file without rows."""
+        append_bytes(self.path, self.header)
+
+    def append(self, rows: npt.NDArray[Any]) -> None:
+        """Write rows to the end of the file."""
+        append_bytes(self.path, rows.astype(self.kind).tobytes())
+
 
 def signal(variable: str) -> str:
     """The name of the table of a recorded variable."""
     return f"signal.{variable}"
 
 
-def layouts(part: Part) -> dict[str, Layout]:
+def layouts(experiment: Experiment, folder: Path, name: str) -> dict[str, Layout]:
     """The tables of a population; each is (samples, phases or steps, units)."""
-    job, population = part.job, part.population
-    samples, size = job.stimulus.samples, population.size
+    population, index = experiment.network[name], index_of(experiment, name)
+    samples, size = experiment.stimulus.samples, population.size
     integer, real = np.dtype(np.int64), np.dtype(np.float64)
-    payload = real if isinstance(population.neuron, Graded) else np.dtype(np.bool_)
-    per_phase, per_step = (samples, len(job.schedule), size), (samples, job.steps, size)
+    per_phase, per_step = (
+        (samples, len(experiment.schedule), size),
+        (samples, experiment.steps, size),
+    )
     wanted: dict[str, tuple[np.dtype[Any], Shape]]
-    wanted = {"messages": (integer, per_phase)}
+    wanted = {"messages": (integer, per_phase), "overflows": (integer, (samples, 2))}
     wanted |= {"firing": (real, per_phase), "drive": (real, per_phase)}
-    if population.name in job.record.spikes:
-        wanted["spikes"] = (payload, per_step)
-    for name, variable in job.record.signals:
-        if name == population.name:
+    if name in experiment.record.spikes:
+        wanted["spikes"] = (real if population.neuron.graded else np.dtype(np.bool_), per_step)
+    for recorded, variable in experiment.record.signals:
+        if recorded == name:
             wanted[signal(variable)] = (real, per_step)
     return {
-        name: Layout(part.folder / f"{part.index}.{name}.npy", kind, shape)
-        for name, (kind, shape) in wanted.items()
+        what: Layout(folder / f"{index}.{what}.npy", kind, shape)
+        for what, (kind, shape) in wanted.items()
     }
 
 
-class Table:
-    """Buffered rows of a table, one per sample, and the file they are appended to."""
-
-    def __init__(self, layout: Layout, rows: int) -> None:
-        self.rows = np.zeros((rows, *layout.shape[1:]), layout.kind)
-        self.path = layout.path
-        write_bytes(self.path, layout.header)
-
-    def flush(self, full: int) -> None:
-        """Write the first `full` rows and reset all rows to zero."""
-        append_bytes(self.path, self.rows[:full].tobytes())
-        self.rows[...] = 0
+def index_of(experiment: Experiment, name: str) -> int:
+    """The number of a population."""
+    return [population.name for population in experiment.network.populations].index(name)
 
 
-class StepRecorder:
-    """Records one population; writes the files after every `samples` samples."""
+class SampleFiles:
+    """Records some populations, and writes their tables when `batch` samples are done."""
 
-    def __init__(self, part: Part, samples: int = 1) -> None:
-        self.last = part.job.steps - 1
-        self.tables = {name: Table(layout, samples) for name, layout in layouts(part).items()}
-        self.sums = tuple(self.tables[name].rows for name in ("messages", "firing", "drive"))
-        self.windows = np.array([[phase.window] for phase in part.job.schedule])
-        self.spikes = self.tables["spikes"].rows if "spikes" in self.tables else None
-        variables = [v for name, v in part.job.record.signals if name == part.population.name]
-        self.signals = {variable: self.tables[signal(variable)].rows for variable in variables}
-
-    def record(
-        self,
-        step: int,
-        tick: Tick,
-        *,
-        message: Array | Bits,
-        firing: Array | Bits,
-        values: Mapping[str, Array],
+    def __init__(
+        self, experiment: Experiment, folder: Path, names: tuple[str, ...], batch: int = 1
     ) -> None:
-        """Record one step; the rate is the mean of `firing`."""
-        full = len(message) if message.ndim > 1 else 1
-        messages, rates, drives = self.sums
-        messages[:full, tick.phase] += message != 0
-        if tick.counts:
-            rates[:full, tick.phase] += firing
-            drives[:full, tick.phase] += values["drive"]
-        if self.spikes is not None:
-            self.spikes[:full, step] = message
-        for variable, course in self.signals.items():
-            course[:full, step] = values[variable]
-        if step == self.last:
-            self.close(full)
+        self.experiment, self.folder, self.names, self.batch = experiment, folder, names, batch
+        populations = tuple(experiment.network[name] for name in names)
+        self.network = replace(
+            experiment.network,
+            populations=populations,
+            projections=(),
+            output=names[0],
+            fixed=None,
+        )
+        record = experiment.record
+        self.record = Record(
+            record.spikes & {*names}, frozenset(key for key in record.signals if key[0] in names)
+        )
+        self.tables = {name: layouts(experiment, folder, name) for name in names}
+        for tables in self.tables.values():
+            for table in tables.values():
+                table.create()
+        self.progress = progress(folder)
+        self.places = [1 + index_of(experiment, name) for name in names]
+        self.started = 0
+        self.start()
 
-    def close(self, full: int) -> None:
-        """End `full` samples: divide the sums by the windows and write the rows."""
-        for name in ("firing", "drive"):
-            self.tables[name].rows /= self.windows
-        for table in self.tables.values():
-            table.flush(full)
+    def start(self) -> None:
+        """Start the next samples."""
+        samples = min(self.batch, self.experiment.stimulus.samples - self.started)
+        self.started += samples
+        self.steps = StepRecorder(self.network, self.experiment.schedule, self.record, samples)
+
+    def add_step(
+        self, payload: Array | Bits, neurons: Neurons, values: Mapping[str, Array]
+    ) -> None:
+        """Record a step of one population, whose neurons sent `payload`."""
+        self.add(lambda _: Step(payload, neurons.firing(), values), lambda _: neurons.overflows)
+
+    def add_messages(self, name: str, more: Ints) -> None:
+        """Count messages in the next step, beside those that its record shows."""
+        self.steps.result.messages[name][:, self.steps.steps[self.steps.done].phase] += more
+
+    def add(self, last: Callable[[str], Step], overflows: Callable[[str], npt.ArrayLike]) -> None:
+        """Record a step of every population; `overflows` are wraps and saturations so far."""
+        self.steps.add(last)
+        self.progress[self.places] += self.steps.samples
+        if self.steps.done == self.experiment.steps:
+            self.write(overflows)
+            self.start()
+
+    def write(self, overflows: Callable[[str], npt.ArrayLike]) -> None:
+        """Write the rows of the samples that are done."""
+        result = self.steps.finish()
+        for name, tables in self.tables.items():
+            tables["messages"].append(result.messages[name])
+            tables["firing"].append(result.firing[name])
+            tables["drive"].append(result.drive[name])
+            tables["overflows"].append(np.tile(overflows(name), (self.steps.samples, 1)))
+            if name in self.steps.spikes:
+                tables["spikes"].append(self.steps.spikes[name])
+        for (name, variable), course in self.steps.signals.items():
+            self.tables[name][signal(variable)].append(course)
+
+    def fail(self) -> None:
+        """Report the error that is handled now to the parent."""
+        report(self.folder, traceback.format_exc())

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 import neuro_eqprop
+from neuro_eqprop.common.arrays import Ints
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files import subprocess
 from neuro_eqprop.files.isolated import DIE_WITH_PARENT
@@ -26,11 +29,10 @@ from neuro_eqprop.simulators.base import (
     check_record,
     nothing,
 )
+from neuro_eqprop.simulators.experiment import Experiment, save
 from neuro_eqprop.simulators.lava import BACKEND
 from neuro_eqprop.simulators.lava.cores import one_core
-from neuro_eqprop.simulators.lava.job import Job, Part, save
 from neuro_eqprop.simulators.lava.recording import layouts, signal
-from neuro_eqprop.simulators.lava.worker import DONE
 from neuro_eqprop.simulators.recordings import Record, Recording, Sink
 from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
@@ -43,16 +45,17 @@ INSTALL_HINT = f"`{BACKEND.install}` installs it on Python 3.10 to 3.13"
 START = f"""{DIE_WITH_PARENT}
 sys.path[:] = [place for place in sys.path if place]
 import importlib, importlib.util
-root, entry, folder, hint = sys.argv[1:]
+root, form, folder, options, hint = sys.argv[1:]
 if importlib.util.find_spec("lava") is None:
     sys.exit("the Python %s has no Lava. %s" % (sys.executable, hint))
 spec = importlib.util.spec_from_file_location("neuro_eqprop", root + "/__init__.py")
 sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
 importlib.import_module("neuro_eqprop.simulators.lava.install").make_importable()
-importlib.import_module(entry).main(folder)
+importlib.import_module("neuro_eqprop.simulators.lava.worker").main(form, folder, options)
 """
-ENTRY = "neuro_eqprop.simulators.lava.worker"
+FORMS = "neuro_eqprop.simulators.lava.forms"
+"""The modules that build a network in the child process."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -90,49 +93,53 @@ class Lava:
     ) -> Result:
         """Run all samples through the schedule."""
         check_run(self, network, stimulus)
-        job = Job(network, stimulus, schedule, record)
-        return measure(job, sink, deadline=self.deadline).result
+        experiment = Experiment(network, stimulus, schedule, record)
+        return measure(experiment, sink, deadline=self.deadline).result
 
 
-def measure(job: Job, sink: Sink, *, deadline: float) -> LavaRun:
-    """Run the job on Lava in a temporary folder; recordings go to the sink."""
-    check(job)
-    if not job.stimulus.samples:
-        none = nothing(job.network, job.schedule)
+def measure(
+    experiment: Experiment,
+    sink: Sink,
+    *,
+    deadline: float,
+    form: str = f"{FORMS}.exact",
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> LavaRun:
+    """Run the experiment on Lava in a temporary folder; recordings go to the sink.
+
+    `form` is the module whose `build` makes the network in the child process, with `options`.
+    """
+    if not experiment.schedule:
+        raise BackendError("lava: the schedule is empty; give it at least one phase")
+    check_record(experiment.network, experiment.record)
+    if not experiment.stimulus.samples:
+        none = nothing(experiment.network, experiment.schedule)
         return LavaRun(none, dict.fromkeys(none.messages, 0))
     with temporary_folder() as folder:
-        save(job, folder)
-        stream = SampleStream(job, folder, sink)
-        run_child(job, folder, deadline=deadline, on_poll=stream.poll)
-        return read(job, folder, stream)
-
-
-def check(job: Job) -> None:
-    """Raise an error for an empty schedule or an unknown population or variable to record."""
-    if not job.schedule:
-        raise BackendError("lava: the schedule is empty; give it at least one phase")
-    check_record(job.network, job.record)
+        save(experiment, folder)
+        stream = SampleStream(experiment, folder, sink)
+        network = experiment.network
+        run_child(network, folder, form, options, deadline=deadline, on_poll=stream.poll)
+        return read(experiment, folder, stream)
 
 
 def run_child(
-    job: Job,
+    network: SpikingNetwork,
     folder: Path,
+    form: str,
+    options: Mapping[str, Any],
     *,
     deadline: float,
-    entry: str = ENTRY,
     on_poll: subprocess.PollCallback = subprocess.idle,
 ) -> None:
-    """Run the job saved in the folder; errors in the child become a BackendError.
-
-    `entry` is the module whose `main` runs in the child.
-    """
+    """Run what is saved in the folder; errors in the child become a BackendError."""
     python = interpreter(os.environ)
     root = str(Path(neuro_eqprop.__file__).parent)
-    subprocess.create_progress(folder, 1 + len(job.network.populations))
+    subprocess.create_progress(folder, 1 + len(network.populations))
     command = [python, "-I", "-W", "ignore", "-c", START, str(os.getpid())]
-    command += [root, entry, str(folder), INSTALL_HINT]
+    command += [root, form, str(folder), json.dumps(dict(options)), INSTALL_HINT]
     try:
-        with one_core(job.network) as cores:
+        with one_core(network) as cores:
             subprocess.run(
                 command,
                 folder,
@@ -142,7 +149,7 @@ def run_child(
                 cores=cores,
             )
     except subprocess.ChildError as error:
-        done = int(np.fromfile(folder / subprocess.PROGRESS, dtype=np.int64)[1:].min())
+        done = int(steps_done(folder).min())
         reason = str(error).partition("\n")[0]
         if isinstance(error, subprocess.SilenceError):
             reason += "; if the machine is that slow, give Lava a longer deadline"
@@ -168,15 +175,32 @@ def interpreter(environ: Mapping[str, str]) -> str:
     return sys.executable
 
 
+def steps_done(folder: Path) -> Ints:
+    """The number of steps that each population has done, over all samples."""
+    return np.fromfile(folder / subprocess.PROGRESS, dtype=np.int64)[1:]
+
+
+def check_steps(experiment: Experiment, folder: Path) -> dict[str, int]:
+    """The steps of each population; raises BackendError if one did not run every step."""
+    names = [population.name for population in experiment.network.populations]
+    steps = dict(zip(names, steps_done(folder).tolist(), strict=True))
+    expected = experiment.stimulus.samples * experiment.steps
+    for name, count in steps.items():
+        if count != expected:
+            raise BackendError(f"lava ran {count} of {expected} steps of population {name!r}")
+    return steps
+
+
 class SampleStream:
     """Sends recordings to the sink, sample by sample, as soon as all processes wrote them."""
 
-    def __init__(self, job: Job, folder: Path, sink: Sink) -> None:
-        self.job, self.sink, self.sent = job, sink, 0
-        parts = {p.name: Part(job, k, folder) for k, p in enumerate(job.network.populations)}
-        tables = {name: layouts(part) for name, part in parts.items()}
-        self.spikes = {name: tables[name]["spikes"] for name in job.record.spikes}
-        self.signals = {(n, v): tables[n][signal(v)] for n, v in job.record.signals}
+    def __init__(self, experiment: Experiment, folder: Path, sink: Sink) -> None:
+        self.sink, self.sent, record = sink, 0, experiment.record
+        tables = {
+            p.name: layouts(experiment, folder, p.name) for p in experiment.network.populations
+        }
+        self.spikes = {name: tables[name]["spikes"] for name in record.spikes}
+        self.signals = {(n, v): tables[n][signal(v)] for n, v in record.signals}
 
     def poll(self) -> None:
         """Send the samples written since the last call."""
@@ -193,26 +217,18 @@ class SampleStream:
             self.sent = sample + 1
 
 
-def read(job: Job, folder: Path, stream: SampleStream) -> LavaRun:
-    """The results in the files of the processes; sends the remaining recordings.
-
-    Raises BackendError if a population did not run every step.
-    """
-    names = [population.name for population in job.network.populations]
-    done = json.loads((folder / DONE).read_text(encoding="utf-8"))
-    steps = dict(zip(names, done["counters"], strict=True))
-    expected = job.stimulus.samples * job.steps
-    for name, count in steps.items():
-        if count != expected:
-            raise BackendError(f"lava ran {count} of {expected} steps of population {name!r}")
+def read(experiment: Experiment, folder: Path, stream: SampleStream) -> LavaRun:
+    """The results in the files of the processes; sends the remaining recordings."""
+    steps = check_steps(experiment, folder)
     tables = {
-        name: {what: layout.read() for what, layout in layouts(Part(job, index, folder)).items()}
-        for index, name in enumerate(names)
+        name: {what: layout.read() for what, layout in layouts(experiment, folder, name).items()}
+        for name in steps
     }
-    stream.send(job.stimulus.samples)
-    messages = {name: np.array(tables[name]["messages"], dtype=np.int64) for name in names}
-    firing = {name: np.array(tables[name]["firing"], dtype=np.float64) for name in names}
-    drive = {name: np.array(tables[name]["drive"], dtype=np.float64) for name in names}
-    overflows = {n: Overflow(*o) for n, o in zip(names, done["overflows"], strict=True)}
-    missed = {} if job.network.fixed is None else overflows
-    return LavaRun(Result(messages, firing, drive, missed), steps)
+    stream.send(experiment.stimulus.samples)
+    messages, firing, drive = (
+        {name: np.array(table[what]) for name, table in tables.items()}
+        for what in ("messages", "firing", "drive")
+    )
+    counts = {name: Overflow(*table["overflows"][-1].tolist()) for name, table in tables.items()}
+    overflows = {} if experiment.network.fixed is None else counts
+    return LavaRun(Result(messages, firing, drive, overflows), steps)

@@ -8,10 +8,10 @@ import numpy as np
 
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.simulators.base import BackendError, Result, Support
+from neuro_eqprop.simulators.experiment import Experiment
 from neuro_eqprop.simulators.lava import FUSED, STOCK
 from neuro_eqprop.simulators.lava.export import stock_limit
-from neuro_eqprop.simulators.lava.job import Form, Job
-from neuro_eqprop.simulators.lava.simulator import DEADLINE, measure
+from neuro_eqprop.simulators.lava.simulator import DEADLINE, FORMS, measure
 from neuro_eqprop.simulators.recordings import Record, Sink
 from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.spiking.fixed_point import weights
@@ -47,8 +47,12 @@ class LavaFused:
         """Run all samples through the schedule."""
         check_run(self, network, stimulus)
         batch = max(1, min(self.batch, stimulus.samples))
-        job = Job(network, stimulus, schedule, record, Form.FUSED, batch)
-        return measure(job, sink, deadline=self.deadline).result
+        experiment = Experiment(network, stimulus, schedule, record)
+        options = {"batch": batch}
+        run = measure(
+            experiment, sink, deadline=self.deadline, form=f"{FORMS}.fused", options=options
+        )
+        return run.result
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,8 @@ class LavaStock:
             raise BackendError(f"lava-stock cannot run this network: {reason}; use lava")
         if any(variable == "voltage" for _, variable in record.signals):
             raise BackendError("lava-stock does not record voltages; record spikes or drive")
-        job = Job(network, stimulus, schedule, record, Form.STOCK)
-        result = measure(job, sink, deadline=self.deadline).result
+        experiment = Experiment(network, stimulus, schedule, record)
+        result = measure(experiment, sink, deadline=self.deadline, form=f"{FORMS}.stock").result
         neurons = {p.name: neurons_per_unit(p) for p in network.populations}
         return replace(result, copies=neurons, receivers=neurons)
 

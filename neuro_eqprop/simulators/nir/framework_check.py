@@ -20,7 +20,7 @@ from neuro_eqprop.files.arrays import write_npy
 from neuro_eqprop.files.read import one_line
 from neuro_eqprop.files.write import temporary_folder, write_text
 from neuro_eqprop.simulators.base import Feature
-from neuro_eqprop.simulators.lava import job as lava_job
+from neuro_eqprop.simulators.experiment import Experiment, load, save
 from neuro_eqprop.simulators.nir.assume import Assumptions
 from neuro_eqprop.simulators.nir.document import Document
 from neuro_eqprop.simulators.nir.read import read
@@ -71,9 +71,9 @@ class Trial:
     expected: Array
 
     @property
-    def job(self) -> lava_job.Job:
-        """The trial as a job for a backend."""
-        return job_of(self.document, self.inputs, self.steps)
+    def experiment(self) -> Experiment:
+        """The trial for a backend."""
+        return experiment_of(self.document, self.inputs, self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +161,11 @@ def prepare(path: Path, document: Document, *, samples: int, steps: int) -> Tria
     """Draw inputs between zero and one, and run the reference."""
     rng = np.random.default_rng(0)
     inputs = np.rint(rng.random((samples, document.features)) / GRID) * GRID
-    expected = simulated("reference", job_of(document, inputs, steps))
+    expected = simulated("reference", experiment_of(document, inputs, steps))
     return Trial(path, document, inputs, steps, expected)
 
 
-def job_of(document: Document, inputs: Array, steps: int) -> lava_job.Job:
+def experiment_of(document: Document, inputs: Array, steps: int) -> Experiment:
     """A free run with the inputs as currents; the output is recorded."""
     network = document.network
     current = {} if document.feeds else {network.populations[0].name: inputs}
@@ -174,14 +174,16 @@ def job_of(document: Document, inputs: Array, steps: int) -> lava_job.Job:
         current[feed.target] = current.get(feed.target, 0.0) + brought
     record = Record(frozenset({network.output}))
     stimulus = Stimulus(len(inputs), current, {})
-    return lava_job.Job(network, stimulus, free_only(steps=steps, window=steps), record)
+    return Experiment(network, stimulus, free_only(steps=steps, window=steps), record)
 
 
-def simulated(name: str, job: lava_job.Job) -> Array:
-    """The output of a job on a backend (samples, steps, units)."""
+def simulated(name: str, trial: Experiment) -> Array:
+    """The output of an experiment on a backend (samples, steps, units)."""
     sink = MemorySink()
-    load_backend(name).run(job.network, job.stimulus, job.schedule, record=job.record, sink=sink)
-    return np.stack([recording.spikes[job.network.output] for recording in sink.recordings])
+    load_backend(name).run(
+        trial.network, trial.stimulus, trial.schedule, record=trial.record, sink=sink
+    )
+    return np.stack([recording.spikes[trial.network.output] for recording in sink.recordings])
 
 
 def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Finding:
@@ -215,7 +217,7 @@ def installed_version(framework: str) -> str | None:
 def attempt(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Array:
     """The output of the framework, run in a child process."""
     with temporary_folder() as folder:
-        lava_job.save(trial.job, folder)
+        save(trial.experiment, folder)
         write_npy(folder / INPUTS, trial.inputs)
         task = {"framework": framework, "ours": ours, "steps": trial.steps}
         write_text(folder / TASK, json.dumps(task | {"path": str(trial.path.resolve())}))
@@ -230,7 +232,7 @@ def main(place: str) -> None:
     subprocess.guard(folder)
     task = json.loads((folder / TASK).read_text())
     if task["ours"]:
-        outputs = simulated(task["framework"], lava_job.load(folder))
+        outputs = simulated(task["framework"], load(folder))
     else:
         inputs = np.load(folder / INPUTS, allow_pickle=False)
         outputs = imported(task["framework"], Path(task["path"]), inputs, task["steps"])

@@ -35,7 +35,7 @@ class Reference:
         check_run(self, network, stimulus)
         stepped = SteppedNetwork(network, stimulus)
         recorder = StepRecorder(network, schedule, record, stimulus.samples)
-        for _ in recorder.places:
+        for _ in recorder.steps:
             check_deadline()
             stepped.step(recorder.beta)
             recorder.add(stepped.last)

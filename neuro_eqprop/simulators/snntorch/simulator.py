@@ -47,7 +47,7 @@ class SnnTorch:
         def run_part(part: Stimulus, recorder: StepRecorder) -> None:
             with torch.no_grad():
                 net = Net(network, part)
-                for _ in recorder.places:
+                for _ in recorder.steps:
                     check_deadline()
                     net(recorder.beta)
                     recorder.add(net.last)

@@ -19,7 +19,7 @@ from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.spiking.plasticity import PlasticityError
 
 if TYPE_CHECKING:
-    from neuro_eqprop.simulators.lava.native.learning import LearningNetwork
+    from neuro_eqprop.simulators.lava.native.learning.network import LearningNetwork
 
 pytestmark = pytest.mark.lava
 SETTINGS: dict[str, Any] = {
@@ -138,7 +138,7 @@ def test_fixed_point_wrong_targets_and_an_open_port_are_refused(data: Dataset) -
     with pytest.raises(ValueError, match="2 samples of 10 classes"):
         net.encode(np.zeros((2, 64)), np.zeros((2, 3)))
     rows = {row.kind: row.stock for row in net.processes()}
-    assert rows == {"PhaseClock": False, "LearningGraded": False, "LearningDense": True} | {
+    assert rows == {"RoundedInput": False, "LearningGraded": False, "LearningDense": True} | {
         "Dense": True
     }
     Source(data=net.encode(np.zeros((1, 64)), [3])[0]).s_out.connect(net.inp)

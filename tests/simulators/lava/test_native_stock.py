@@ -20,7 +20,7 @@ from neuro_eqprop.spiking.codes import GRADED, RATE, Code, Coding
 from neuro_eqprop.spiking.lower import lower
 
 if TYPE_CHECKING:
-    from neuro_eqprop.simulators.lava.native.stock import StockNetwork
+    from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
 
 pytestmark = pytest.mark.lava
 

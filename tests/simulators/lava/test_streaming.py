@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.dynamics.schedules import free_only
-from neuro_eqprop.simulators.lava.job import Job, Part
-from neuro_eqprop.simulators.lava.recording import Table, layouts
+from neuro_eqprop.simulators.experiment import Experiment
+from neuro_eqprop.simulators.lava.recording import layouts
 from neuro_eqprop.simulators.lava.simulator import SampleStream
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.spiking.ir import Population, Reset, Spiking, SpikingNetwork, Stimulus
@@ -21,19 +21,20 @@ def test_a_sample_is_passed_on_when_all_its_rows_are_written(tmp_path: Path) -> 
     network = SpikingNetwork(1e-3, populations, (), "b")
     stimulus = Stimulus(3, {"a": np.zeros((3, 2))}, {})
     record = Record(spikes=frozenset({"a", "b"}))
-    job = Job(network, stimulus, free_only(steps=4, window=2), record)
+    experiment = Experiment(network, stimulus, free_only(steps=4, window=2), record)
     sink = MemorySink()
-    stream = SampleStream(job, tmp_path, sink)
+    stream = SampleStream(experiment, tmp_path, sink)
     stream.poll()
     assert not sink.recordings
-    tables = [Table(layouts(Part(job, k, tmp_path))["spikes"], 1) for k in range(2)]
+    tables = [layouts(experiment, tmp_path, name)["spikes"] for name in ("a", "b")]
+    for table in tables:
+        table.create()
     stream.poll()
     assert not sink.recordings
-    tables[0].rows[:] = True
-    tables[0].flush(1)
+    tables[0].append(np.ones((1, 4, 2)))
     stream.poll()
     assert not sink.recordings
-    tables[1].flush(1)
+    tables[1].append(np.zeros((1, 4, 2)))
     stream.poll()
     assert len(sink.recordings) == 1
     assert sink.recordings[0].spikes["a"].all()

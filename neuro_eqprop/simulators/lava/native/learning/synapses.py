@@ -1,13 +1,12 @@
 """Plastic synapses on Lava: its `LearningDense` and its learning engine, with recording.
 
-Lava's own code changes the weights. These classes add a weight limit in floating point, applied
-where the engine saturates; event counts; recorded synapse variables; a file with the final weights,
-since Lava reads them one by one; and errors that reach the parent process.
+Lava's own code changes the weights. In a run of the backend, these classes add a weight limit in
+floating point, applied where the engine saturates; event counts; recorded synapse variables; a file
+with the final weights, since Lava reads them one by one; and errors that reach the parent process.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: Lava executes this file under another module name.
 
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,29 +30,22 @@ from lava.proc.dense.process import LearningDense
 from lava.utils.weightutils import SignMode
 
 from neuro_eqprop.common.arrays import Ints
-from neuro_eqprop.files.subprocess import report
-from neuro_eqprop.simulators.lava.job import tick
-from neuro_eqprop.simulators.lava.learning.job import LearningPopulation, formulas
-from neuro_eqprop.simulators.lava.learning.recording import ProjectionFiles
-from neuro_eqprop.spiking.ir import Graded
+from neuro_eqprop.simulators.lava.engine import engine_of, exponent_of, formulas, learner_of
 from neuro_eqprop.spiking.neurons import Numbers
-from neuro_eqprop.spiking.plasticity import LEAST
+from neuro_eqprop.spiking.plasticity import LEAST, PlasticNetwork
 
 NEVER = 1e18
 """Time constant for no decay: exp(-1 / tau) rounds to 1. Lava computes NaN for tau = 0."""
 
 
-def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
+def rule_of(plastic: PlasticNetwork, place: int) -> Loihi3FLearningRule:
     """Lava's three-factor learning rule for the projection with index `place`."""
-    learning = part.learning
-    projection, rule = learning.plastic.network.projections[place], learning.plastic.rule
-    graded = isinstance(learning.plastic.network[projection.source].neuron, Graded)
-    dw, dt = formulas(learning, projection)
-    engine = learning.engine
+    projection, rule, engine = plastic.network.projections[place], plastic.rule, engine_of(plastic)
+    dw, dt = formulas(plastic, projection)
     made = Loihi3FLearningRule(
         dw=dw,
         dt=dt,
-        x1_tau=NEVER if graded else rule.tau,
+        x1_tau=NEVER if plastic.network[projection.source].neuron.graded else rule.tau,
         x1_impulse=1.0 - rule.keep if engine is None else rule.impulse,
         t_epoch=1,
         rng_seed=0 if engine is None else engine.seed,
@@ -64,34 +56,35 @@ def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
     return made
 
 
-def synapse_arguments(part: LearningPopulation, place: int) -> dict[str, Any]:
+def synapse_arguments(plastic: PlasticNetwork, place: int) -> dict[str, Any]:
     """Arguments of `LearningDense` for the projection with index `place`."""
-    learning = part.learning
-    projection = learning.plastic.network.projections[place]
-    graded = isinstance(learning.plastic.network[projection.source].neuron, Graded)
+    projection = plastic.network.projections[place]
+    graded = plastic.network[projection.source].neuron.graded
     weight = projection.weight
-    if learning.engine is not None:
-        weight = np.rint(weight / learning.learner(projection.name).scale).astype(np.int32)
+    if engine_of(plastic) is not None:
+        weight = np.rint(weight / plastic.part_of(projection.name).scale).astype(np.int32)
     regular, payload = GradedSpikeCfg.USE_REGULAR_IMPULSE, GradedSpikeCfg.ADD_WITHOUT_SATURATION
     return {
         "weights": weight,
-        "learning_rule": rule_of(part, place),
+        "learning_rule": rule_of(plastic, place),
         "num_message_bits": 8 if graded else 0,
         "graded_spike_cfg": payload if graded else regular,
         "sign_mode": SignMode.MIXED,
-        "weight_exp": learning.exponent(projection),
+        "weight_exp": exponent_of(plastic, projection),
     }
 
 
 class PlasticSynapses(LearningDense):  # type: ignore[misc]
-    """Plastic synapses of the projection with index `place`; leave `s_in_bap` unconnected.
+    """Recorded plastic synapses of a projection, by its number; leave `s_in_bap` unconnected.
 
     In fixed point, Lava clips y traces to 0..127 when a back-propagated spike arrives, which sets
     a negative third factor to zero.
     """
 
-    def __init__(self, part: LearningPopulation, *, place: int) -> None:
-        super().__init__(**synapse_arguments(part, place), part=part, place=place)
+    def __init__(self, plastic: PlasticNetwork, place: int, *, first: int, watch: Any) -> None:  # noqa: ANN401
+        """`first` samples were learned before; `watch` returns the recorder of the process."""
+        how = {"plastic": plastic, "place": place, "first": first, "watch": watch}
+        super().__init__(**synapse_arguments(plastic, place), **how)
 
 
 if TYPE_CHECKING:
@@ -105,27 +98,19 @@ class RecordedSynapses(Base):  # type: ignore[misc]
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
-        self.part: LearningPopulation = proc_params["part"]
-        job, learning = self.part.job, self.part.learning
-        self.files = ProjectionFiles(learning, self.part.folder, proc_params["place"])
-        projection = learning.plastic.network.projections[proc_params["place"]]
-        self.limit = learning.learner(projection.name).limit
-        self.payload = isinstance(learning.plastic.network[projection.source].neuron, Graded)
-        self.total = job.steps * job.stimulus.samples
-        self.counts = np.zeros((3, len(job.schedule)), dtype=np.int64)
-        self.last_tags = np.zeros(projection.weight.shape)
-        chosen = [learning.chosen[k][1:] for k in learning.of(projection.name)]
-        self.targets, self.sources = (
-            np.array([t[i] for t in chosen], dtype=np.intp) for i in (0, 1)
-        )
-        self.history = np.zeros(self.files.history.shape)
+        plastic: PlasticNetwork = proc_params["plastic"]
+        projection = plastic.network.projections[proc_params["place"]]
+        self.limit = learner_of(plastic, projection.name).limit
+        self.payload = plastic.network[projection.source].neuron.graded
+        self.before: int = proc_params["first"] * plastic.rule.steps
+        self.watch = proc_params["watch"]()
 
     def run_spk(self) -> None:
-        """One step of Lava's synapses."""
+        """One step of Lava's synapses; an error is reported before it is raised."""
         try:
             self.stock_spk()
         except BaseException:
-            report(self.part.folder, traceback.format_exc())
+            self.watch.fail()
             raise
 
     def run_lrn(self) -> None:
@@ -133,30 +118,19 @@ class RecordedSynapses(Base):  # type: ignore[misc]
         try:
             tags, weights = self.tag_1, self.weights
             super().run_lrn()
-            self.record_step(tags, weights)
+            if self.y2.any():
+                self.watch.count_tags(self.tag_updates(tags))
+            if self.y3.any():
+                self.watch.count_weights(tags, np.count_nonzero(self.weights != weights))
+            x1 = self.x1 * (2.0 if self.payload else 1.0)
+            self.watch.add_step(x1, self.tag_1, self.weights)
         except BaseException:
-            report(self.part.folder, traceback.format_exc())
+            self.watch.fail()
             raise
-
-    def record_step(self, tags: Numbers, weights: Numbers) -> None:
-        """Count the updates of this step and record the chosen synapses."""
-        sample, step = divmod(self.time_step - 1, self.part.job.steps)
-        phase = tick(self.part.job.schedule, step).phase
-        if self.y2.any():
-            self.counts[0, phase] += self.tag_updates(tags)
-        if self.y3.any():
-            self.last_tags = tags
-            self.counts[1, phase] += np.count_nonzero(self.weights != weights)
-        row = self.history[sample, step]
-        row[:, 0] = self.x1[self.sources] * (2.0 if self.payload else 1.0)
-        row[:, 1] = self.tag_1[self.targets, self.sources]
-        row[:, 2] = self.weights[self.targets, self.sources]
-        if self.time_step == self.total:
-            self.files.write(self.weights, self.last_tags, self.counts, self.history)
 
     def count_clipped(self, wanted: Numbers, allowed: Numbers) -> Numbers:
         """Returns `allowed`; counts the weights that clipping changed."""
-        self.counts[2, 0] += np.count_nonzero(allowed != wanted)
+        self.watch.clipped += np.count_nonzero(allowed != wanted)
         return allowed
 
 
@@ -191,10 +165,9 @@ class PlasticIntegersModel(RecordedSynapses, IntegerEngine, AbstractPyDenseModel
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.num_weight_bits = 8
-        before = self.part.learning.training.first * self.part.job.steps
         # Lava rounds weights to even integers at the start of a run; a resumed run has done so.
-        self.weights_set = before > 0
-        for _ in range(before):
+        self.weights_set = self.before > 0
+        for _ in range(self.before):
             self._update_trace_randoms()
             self._update_trace_randoms()
             self._update_synaptic_variable_random()

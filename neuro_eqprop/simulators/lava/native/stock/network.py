@@ -142,34 +142,53 @@ class StockNetwork(ExportedNetwork):
         return classes(self.rates, messages, steps, self.out.shape[0])
 
 
+class StockGraph(ExportedNetworkModel):
+    """The neurons and synapses of a plan as sub-processes, with resets between samples."""
+
+    cells: dict[str, Any]
+    """The neurons by layer."""
+    synapses: list[Any]
+    """The synapses of each edge."""
+
+    def build(self, plan: Plan, scale: Scale) -> None:
+        """Make the sub-processes and connect them."""
+        self.cells, self.synapses = {}, []
+        for number, layer in enumerate(plan.layers):
+            cell = self.keep(f"cells_{number}", neurons(plan, scale, layer))
+            self.cells[layer.name] = cell
+            self.reset(plan, f"cells_{number}", states_of(plan, cell))
+        for number, edge in enumerate(plan.edges):
+            conn = self.keep(f"edge_{number}", synapses(plan, scale, edge))
+            conn.a_out.connect(self.cells[edge.target].a_in)
+            if edge.source != plan.input:
+                self.cells[edge.source].s_out.connect(conn.s_in)
+            self.reset(plan, f"edge_{number}", [conn.a_buff])
+            self.synapses.append(conn)
+
+    def reset(self, plan: Plan, name: str, states: Sequence[Var]) -> None:
+        """Set states to zero after every `reset_interval` steps."""
+        for number, process in enumerate(resets(plan, states)):
+            self.keep(f"{name}_reset_{number}", process)
+
+
 @implements(proc=StockNetwork, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt", "fixed_pt")
-class StockNetworkModel(ExportedNetworkModel):
-    """Sub-processes of a stock network and their connections."""
+class StockNetworkModel(StockGraph):
+    """Sub-processes of a stock network, with its ports."""
 
     def __init__(self, proc: StockNetwork) -> None:
         super().__init__(proc)
-        plan, scale = proc.plan, proc.scale
-        cells: dict[str, Any] = {}
-        for layer in plan.layers:
-            cells[layer.name] = self.keep(
-                f"{port_name(layer.name)}_cells", neurons(plan, scale, layer)
-            )
-        for number, edge in enumerate(plan.edges):
-            conn = self.keep(f"edge_{number}", synapses(plan, scale, edge))
-            conn.a_out.connect(cells[edge.target].a_in)
+        plan = proc.plan
+        self.build(plan, proc.scale)
+        for edge, conn in zip(plan.edges, self.synapses, strict=True):
             if edge.source == plan.input:
                 proc.inp.connect(conn.s_in)
-            else:
-                cells[edge.source].s_out.connect(conn.s_in)
-            self.reset(plan, f"edge_{number}", [conn.a_buff])
         for layer in plan.layers:
-            cell, port = cells[layer.name], getattr(proc, port_name(layer.name))
-            self.expose(plan, cell, layer, port)
+            cell = self.cells[layer.name]
+            self.expose(plan, cell, layer, getattr(proc, port_name(layer.name)))
             if layer.name == plan.output:
                 self.expose(plan, cell, layer, proc.out)
-            self.reset(plan, port_name(layer.name), states_of(plan, cell))
             for state in exposed_states(plan):
                 getattr(proc, f"{state}_{identifier(layer.name)}").alias(getattr(cell, state))
 
@@ -184,11 +203,6 @@ class StockNetworkModel(ExportedNetworkModel):
         cell.s_out.connect(conn.s_in)
         conn.a_out.connect(port)
         self.reset(plan, f"{port.name}_sum", [conn.a_buff])
-
-    def reset(self, plan: Plan, name: str, states: Sequence[Var]) -> None:
-        """Set states to zero after every `reset_interval` steps."""
-        for number, process in enumerate(resets(plan, states)):
-            self.keep(f"{name}_reset_{number}", process)
 
 
 def exposed_states(plan: Plan) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""The networks that the child process of a run on Lava builds, one module for each form."""

@@ -1,1 +1,0 @@
-"""Learning with the Lava learning engine."""

@@ -1,4 +1,0 @@
-"""Lava processes of a network that learns, and their models.
-
-This folder holds process modules only, as does `neuro_eqprop.simulators.lava.processes`.
-"""

@@ -1,0 +1,1 @@
+"""A network as one Lava process that steps many samples side by side."""

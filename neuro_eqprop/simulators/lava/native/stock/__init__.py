@@ -1,0 +1,1 @@
+"""A network of processes that ship with Lava, as one Lava process."""
