@@ -113,7 +113,7 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
         ),
         (
             lambda n: ne.report(None),  # type: ignore[arg-type]
-            "report takes a run folder or a Run, not None",
+            "report takes a run folder, a Run or a Model, not None",
         ),
         (
             lambda n: ne.load_data(n.data.test.x),

@@ -59,10 +59,13 @@ def read_npz(
 
 def write_npz(path: Path, arrays: Mapping[str, npt.ArrayLike], *, compressed: bool = False) -> None:
     """Write named arrays to a `.npz` file that appears complete or not at all."""
-    write = np.savez_compressed if compressed else np.savez
+    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     size = 0 if compressed else sum(np.asarray(array).nbytes for array in arrays.values())
-    with new_file(path, size=size) as file:
-        write(file, **arrays)
+    # np.savez takes the names as keywords, and has keywords of its own.
+    with new_file(path, size=size) as file, zipfile.ZipFile(file, "w", method) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.save(member, array, allow_pickle=False)
 
 
 def write_npy(path: Path, array: npt.ArrayLike) -> None:

@@ -93,7 +93,7 @@ def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             path.unlink()
 
 
@@ -217,10 +217,10 @@ def atomic(path: Path, *, size: int = 0, verify: Verify | None = None) -> Iterat
     The caller writes a file (or makes a folder) at the temporary path. After an error nothing is
     left of it, and what `path` held before is unchanged. `size` is the number of bytes, if known.
     """
-    make_folder(path.parent)
-    check_space(path, size)
     temporary = temporary_name(path)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_space(path, size)
         yield temporary
         flush_to_disk(temporary)
         if verify is not None:

@@ -180,7 +180,8 @@ class Activation:
         """
         if self.curve.integers is not None:
             return self.curve.integers(u, unit)
-        return np.asarray(np.rint(self.value(u * unit) / unit), dtype=np.int64)
+        drive = np.asarray(u * unit, dtype=np.float64)
+        return np.asarray(np.rint(self.value(drive) / unit), dtype=np.int64)
 
     def slope(self, u: Array) -> Array:
         """rho'(u); zero where u is clipped."""

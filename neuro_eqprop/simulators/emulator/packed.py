@@ -177,7 +177,7 @@ class CurveCalls:
             if rate is not None and is_other(rate):
                 function = CALL(self.caller(rate, tables.numbers[name].arithmetic))
                 self.functions.append(function)
-                found[tables.block_of(name)] = cast(function, c_void_p).value
+                found[tables.block_of(name)] = cast(function, c_void_p).value or 0
         self.addresses = found
         """The address of the function of each block, or zero."""
 
