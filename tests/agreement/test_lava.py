@@ -426,7 +426,9 @@ def test_the_reference_has_no_part_in_a_run_on_lava(tmp_path: Path) -> None:
     source = Path(neuro_eqprop.__file__).parent
     copy = tmp_path / "neuro_eqprop"
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "backends" / "reference.py").write_text("raise RuntimeError('it was imported')\n")
+    (copy / "simulators" / "reference" / "simulator.py").write_text(
+        "raise RuntimeError('it was imported')\n"
+    )
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT, "40"],
         cwd=tmp_path,

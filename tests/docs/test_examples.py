@@ -28,7 +28,8 @@ MADE_WITH_THE_SITE = {"api.md", "command-line.md"}
 NOT_MODULES = {
     *("neuro_eqprop.profile", "neuro_eqprop.cases"),  # schemas of TOML files
     # groups of entry points
-    *(f"neuro_eqprop.{group}" for group in ("models", "rules", "datasets", "codes", "backends")),
+    *("neuro_eqprop.models", "neuro_eqprop.rules", "neuro_eqprop.datasets", "neuro_eqprop.codes"),
+    *("neuro_eqprop.backends", "neuro_eqprop.activations"),
 }
 MARKS = {"biology.md": [pytest.mark.brian2, pytest.mark.slow]}
 

@@ -27,7 +27,7 @@ from neuro_eqprop.runs.request_size import TooLargeError, allow_large, check_req
         (("energy", "RUN", "--steps", f"1{0:09}"), 1, "--yes"),
         (("learn", "--dataset", "digits", "--epochs", f"1{0:09}", "--out", "O"), 1, "--yes"),
         (("train", "--set", f"free_steps=1{0:012}", "--out", "O"), 1, "--yes"),
-        (("train", "--hidden", f"1{0:09}", "--out", "O"), 1, "request a smaller network"),
+        (("train", "--hidden", f"1{0:09}", "--out", "O"), 1, "of memory"),
         (("train", "--set", "lr_schedule=StepLR(step_size=0)", "--out", "O"), 1, "StepLR"),
     ],
 )
