@@ -4,7 +4,7 @@ With s = f(s; theta) and J = df/ds there, the gradient of a cost C is
 
     dC/dtheta = a . df/dtheta + the direct dependence of C on theta,    a = J^T a + dC/ds
 
-(Almeida 1987; Pineda 1987; Bai, Kolter & Koltun 2019). `neuro_eqprop.training.gradients.implicit`
+(Almeida 1987; Pineda 1987; Bai, Kolter & Koltun 2019). `neuro_eqprop.training.gradients`
 and `neuro_eqprop.dynamics.to_torch` both solve it here.
 """
 

@@ -25,7 +25,7 @@ from neuro_eqprop.simulators.recordings import Record
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.make_plastic import ALWAYS, parameters
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
-from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.contrastive import phase_gradients
 from neuro_eqprop.training.rules.phases import settle_phases
 from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule, RuleSettings
@@ -182,7 +182,7 @@ def exact_gradient(
     network: Network, params: Mapping[str, Array], batch: Batch
 ) -> dict[str, Array] | None:
     """Return the gradient of the cost at equilibrium; None if the network does not settle."""
-    from neuro_eqprop.training.gradients.exact import implicit
+    from neuro_eqprop.training.gradients import implicit
 
     try:
         return implicit(network, dict(params), batch.x, batch.target)

@@ -26,10 +26,10 @@ from neuro_eqprop.runs.simulation_settings import AnnounceCallback, no_announcem
 from neuro_eqprop.runs.training_trace import probing
 from neuro_eqprop.training import study as config
 from neuro_eqprop.training.distributed import from_main, process_group
-from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.history import read_history
 from neuro_eqprop.training.loop import BatchCallback, TrainingLoop
 from neuro_eqprop.training.optimizers import make_optimizer
+from neuro_eqprop.training.rules.base import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.study import Study
 from neuro_eqprop.training.trained import TrainedNetwork
 

@@ -25,10 +25,8 @@ from neuro_eqprop.dynamics.schedules import contrast
 from neuro_eqprop.dynamics.solve import SolveStatus, Stop, solve
 from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.gradients.implicit import implicit_gradient
-from neuro_eqprop.training.gradients.loss import output_values
-from neuro_eqprop.training.rules.base import UpdateRule
+from neuro_eqprop.training.gradients import implicit_gradient, output_values
+from neuro_eqprop.training.rules.base import Batch, UpdateRule
 from neuro_eqprop.training.rules.contrastive import Path, path_of
 from neuro_eqprop.training.rules.phases import SettledPhases, plain_solvers, settle_phases, settling
 from neuro_eqprop.training.rules.registry import RULES

@@ -24,9 +24,7 @@ import torch.distributed as dist
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.errors import TrainingError
-from neuro_eqprop.training.rules.base import Update
+from neuro_eqprop.training.rules.base import Batch, BatchUpdate, TrainingError, Update
 from neuro_eqprop.training.settings import RuleSettings
 
 Kind = TypeVar("Kind")

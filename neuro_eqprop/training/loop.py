@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,18 @@ from neuro_eqprop.networks.network import Network, check_parameters
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.augment import Augmentation
-from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.distributed import ALONE, shared_rule
-from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.history import History
 from neuro_eqprop.training.lr_schedules import learning_rates
 from neuro_eqprop.training.metrics import evaluate
 from neuro_eqprop.training.optimizers import make_optimizer, optimizer_state, restore_optimizer
-from neuro_eqprop.training.rules.base import Update
-from neuro_eqprop.training.samples import sample_source
+from neuro_eqprop.training.rules.base import (
+    DIVERGENCE_ADVICE,
+    Batch,
+    BatchUpdate,
+    TrainingError,
+    Update,
+)
 from neuro_eqprop.training.settings import Nudging
 from neuro_eqprop.training.study import Study, find_rule
 from neuro_eqprop.training.trained import TRAINED, TrainedNetwork
@@ -430,6 +433,22 @@ class TrainingLoop:
         if self.study.training.patience and found["validation_accuracy"] > self.best_accuracy:
             self.best, self.best_accuracy = self.current(), found["validation_accuracy"]
         return found
+
+
+TakeSamples: TypeAlias = Callable[[Ints], Values]
+"""Returns the samples of the given rows of a split, as a tensor."""
+
+
+def sample_source(ops: TorchOps, split: Split) -> TakeSamples:
+    """A function that returns samples of the split by row, on the device of `ops`.
+
+    Images stored as bytes become floating point batch by batch, which saves memory.
+    """
+    if split.in_bytes:
+        stored = torch.from_numpy(split.stored).to(ops.device)
+        return lambda rows: stored[torch.from_numpy(rows)].to(ops.dtype) / LARGEST_BYTE
+    x = ops.from_numpy(split.x)
+    return lambda rows: x[torch.from_numpy(rows)]
 
 
 def initial_parameters(study: Study, network: Network) -> dict[str, Array]:

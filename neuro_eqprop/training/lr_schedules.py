@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
-from neuro_eqprop.training.option_string import OptionString, parse_option_string
+from neuro_eqprop.training.settings import OptionString, parse_option_string
 
 if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler

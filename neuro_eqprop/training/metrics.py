@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import Dataset, one_hot
 from neuro_eqprop.dynamics.inference import COARSE, score
 from neuro_eqprop.networks.network import Network
@@ -15,7 +16,6 @@ from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
 from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.study import Study
-from neuro_eqprop.training.weight_quantiles import weight_quantiles
 
 PROBED = 16
 """Number of training samples for the diagnostics after each epoch."""
@@ -105,3 +105,20 @@ def probe_diagnostics(
     y = one_hot(few.y, network.output.size)
     arrays = {name: value.detach().cpu().numpy() for name, value in params.items()}
     return diagnose(network, arrays, few.x, y, study.rule, rule=rule, truth=truth)
+
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Reported quantiles, as fractions."""
+MAX_WEIGHTS = 100_000
+"""Most weights of a connection that are used; larger ones are subsampled evenly."""
+
+
+def weight_quantiles(network: Network, params: Mapping[str, Array]) -> dict[str, list[float]]:
+    """Return the `QUANTILES` of the weights of each connection."""
+    found = {}
+    for connection in network.connections:
+        values = np.ravel(params.get(connection.name, np.zeros(0)))
+        if values.size:
+            part = values[:: -(-values.size // MAX_WEIGHTS)]
+            found[connection.name] = [float(q) for q in np.quantile(part, QUANTILES)]
+    return found

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
-from neuro_eqprop.training.option_string import OptionString, parse_option_string
+from neuro_eqprop.training.settings import OptionString, parse_option_string
 
 UNSUPPORTED = {
     "lbfgs": "evaluates the cost several times in a step",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from inspect import signature
 from typing import Any
@@ -12,7 +13,6 @@ from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.common.settings import check, setting
 from neuro_eqprop.dynamics.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.networks.network import Cost
-from neuro_eqprop.training.option_string import OptionString, parse_option_string
 
 
 class Rule:
@@ -130,6 +130,48 @@ class SolverSettings(SweepSettings):
 @dataclass(frozen=True)
 class ContrastiveSettings(SolverSettings, AnnealedSettings):
     """Settings of a rule that compares a free phase with nudged ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionString:
+    """A name and its options."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_option_string(text: str) -> OptionString:
+    """Parse a name with options; values are numbers, quoted strings, or lists of them.
+
+    `true` and `false` are accepted in lower case, as in TOML.
+
+    Examples
+    --------
+    >>> parse_option_string("sgd(momentum=0.5)")
+    OptionString(name='sgd', options={'momentum': 0.5})
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        if isinstance(tree, ast.Name):
+            return OptionString(tree.id)
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and not tree.args:
+            given = {
+                keyword.arg: literal(keyword.value) for keyword in tree.keywords if keyword.arg
+            }
+            if len(given) == len(tree.keywords):
+                return OptionString(tree.func.id, given)
+    except (SyntaxError, ValueError):
+        pass
+    raise ValueError(
+        f"{text!r} is neither a name nor a name with options, such as sgd(momentum=0.5)"
+    )
+
+
+def literal(tree: ast.expr) -> Any:  # noqa: ANN401
+    """The value of an option; `true` and `false` become bool."""
+    if isinstance(tree, ast.Name) and tree.id in {"true", "false"}:
+        return tree.id == "true"
+    return ast.literal_eval(tree)
 
 
 def check_optimizer(text: str) -> None:

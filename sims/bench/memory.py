@@ -16,8 +16,8 @@ from neuro_eqprop.dynamics.schedules import two_phase
 from neuro_eqprop.networks.activations import LINEAR, RELU
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.fast.displacement import update_by_displacement
+from neuro_eqprop.training.rules.base import Batch
 from sims.claims.experiments.memory import (
     count_storages,
     growth,

@@ -34,8 +34,8 @@ from models_rows import ROWS
 from neuro_eqprop.data import Dataset, load_data, one_hot
 from neuro_eqprop.files.write import write_text
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.contrastive import path_of
 from neuro_eqprop.training.settings import Rule
 from neuro_eqprop.training.study import Study, adapt

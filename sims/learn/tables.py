@@ -49,7 +49,7 @@ from neuro_eqprop.spiking.plasticity import (
     TrainingSamples,
     with_weights,
 )
-from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.rules.base import Batch
 
 PAGE = Path("docs/results/learning.md")
 RUNS = Path("runs/tables")

@@ -15,9 +15,9 @@ import torch
 from neuro_eqprop.common.arrays import Array, defined_cosine
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.gradients.exact import implicit
+from neuro_eqprop.training.gradients import implicit
 from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import Rule, RuleSettings
 from neuro_eqprop.training.study import Study, adapt, make_study

@@ -17,8 +17,8 @@ from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.dynamics.solve import GaussSeidel, SolveStatus, Stop, solve
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.gradients.implicit import implicit_gradient
+from neuro_eqprop.training.gradients import implicit_gradient
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import RuleSettings
 

@@ -35,7 +35,7 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.lower import lower, rates_of, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.training.relax import SWEEPS, relax
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 
 BETA = 0.25
 

@@ -21,8 +21,8 @@ from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
 from neuro_eqprop.simulators.reference.simulator import Reference
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.lower import lower, stimulate
-from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 
 SAMPLES, INPUTS, OUTPUTS, BETA = 12, 10, 4, 0.25
 KINDS = pytest.mark.parametrize("kind", ["one hidden", "two hidden", "soft", "looped"])

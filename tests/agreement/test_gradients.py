@@ -18,9 +18,9 @@ from neuro_eqprop.networks.architectures import layered, looped
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.training.gradients.exact import equilibrium, finite_difference, implicit
-from neuro_eqprop.training.relax import SWEEPS, relax
+from neuro_eqprop.training.gradients import equilibrium, finite_difference, implicit
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 
 RATES = {"tanh": TANH, "hard_sigmoid": HARD_SIGMOID, "linear": LINEAR}
 KINDS = ("one hidden", "two hidden", "soft", "looped")

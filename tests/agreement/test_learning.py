@@ -32,8 +32,8 @@ from neuro_eqprop.spiking.plasticity import (
     TrainingSamples,
     engine_for,
 )
-from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 
 CENTERED = PhaseLengths(10, 6, 4).schedule(beta=0.5, centered=True)
 ONE_SIDED = PhaseLengths(10, 6, 4).schedule(beta=0.5, centered=False)

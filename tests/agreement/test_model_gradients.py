@@ -32,12 +32,11 @@ from neuro_eqprop.networks.operators import Attention, AttentionKind
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.errors import TrainingError
-from neuro_eqprop.training.gradients.exact import finite_difference, implicit
-from neuro_eqprop.training.relax import SWEEPS, relax
+from neuro_eqprop.training.gradients import finite_difference, implicit
 from neuro_eqprop.training.rules.asymmetric import vector_field
+from neuro_eqprop.training.rules.base import Batch, TrainingError
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule, RuleSettings
 from neuro_eqprop.training.study import make_study

@@ -20,9 +20,9 @@ from neuro_eqprop.dynamics.schedules import three_phase
 from neuro_eqprop.dynamics.solve import SolveStatus, Stop
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.spiking.codes import Code, LoweringError
-from neuro_eqprop.training.gradients.exact import implicit
-from neuro_eqprop.training.relax import SWEEPS, relax
+from neuro_eqprop.training.gradients import implicit
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 from neuro_eqprop.training.study import make_study
 
 pytestmark = pytest.mark.slow

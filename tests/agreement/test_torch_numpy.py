@@ -18,8 +18,8 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 
 SAMPLES, INPUTS, OUTPUTS = 12, 9, 4
 CASES = pytest.mark.parametrize("kind", ["layered", "soft", "deep", "looped"])

@@ -29,7 +29,7 @@ from neuro_eqprop.runs.evaluate import equilibria
 from neuro_eqprop.runs.run_folder import MODEL
 from neuro_eqprop.training import loop
 from neuro_eqprop.training.diagnostics import Diagnostics
-from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.rules.base import TrainingError
 from neuro_eqprop.training.study import Study, adapt, make_study
 
 SMALL = EqPropClassifier(hidden=(32,), epochs=6)

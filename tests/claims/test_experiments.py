@@ -16,9 +16,9 @@ from neuro_eqprop.networks.network import Cost
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs.executors.task import canonical
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.gradients.exact import finite_difference, implicit
+from neuro_eqprop.training.gradients import finite_difference, implicit
 from neuro_eqprop.training.loop import initial_parameters
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import ContrastiveSettings, Nudging
 from neuro_eqprop.training.study import make_study

@@ -22,7 +22,7 @@ from neuro_eqprop.files.write import host_mark
 from neuro_eqprop.runs import run_folder
 from neuro_eqprop.runs.checkpoint import CheckpointError
 from neuro_eqprop.runs.run_folder import RunError, RunWarning, writing
-from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.rules.base import TrainingError
 
 
 @pytest.fixture

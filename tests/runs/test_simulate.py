@@ -21,7 +21,7 @@ from neuro_eqprop.spiking.codes import CODES, Code
 from neuro_eqprop.traces.compare import compare, hebbian_update
 from neuro_eqprop.traces.lazy import read
 from neuro_eqprop.traces.schema import TraceError
-from neuro_eqprop.training.relax import SWEEPS, relax
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 from neuro_eqprop.training.study import make_study
 
 STUDY = make_study(hidden=(16,), epochs=2, batch=64, learning_rate=0.01, beta=0.25)

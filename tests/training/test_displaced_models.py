@@ -15,8 +15,8 @@ from neuro_eqprop.dynamics.field import field
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.gradients.exact import implicit
+from neuro_eqprop.training.gradients import implicit
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of, phase_gradients
 from neuro_eqprop.training.rules.phases import settle_phases
 from neuro_eqprop.training.settings import RuleSettings

@@ -26,16 +26,15 @@ from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.networks.operators import Conv2d, Dense, LayerNorm, Pooled
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.fast import displacement, layer_kernels, structure
 from neuro_eqprop.training.fast.displacement import update_by_displacement
 from neuro_eqprop.training.fast.layer_state import add_transpose, displace
-from neuro_eqprop.training.gradients.exact import implicit
-from neuro_eqprop.training.loop import TrainingLoop
-from neuro_eqprop.training.relax import Settling, relax
+from neuro_eqprop.training.gradients import implicit
+from neuro_eqprop.training.loop import TrainingLoop, sample_source
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
 from neuro_eqprop.training.rules.hebbian import hebbian
-from neuro_eqprop.training.samples import sample_source
+from neuro_eqprop.training.rules.phases import Settling, relax
 from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule
 from neuro_eqprop.training.study import make_study
 

@@ -14,8 +14,8 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import Settling, relax
 
 LOOPED = looped(4, 9, 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR, bound=0.9)
 LAYERED = layered(4, (6, 5), 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR)

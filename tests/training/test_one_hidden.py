@@ -17,7 +17,6 @@ from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.fast.one_hidden import (
     has_one_hidden_layer,
     is_chain,
@@ -25,10 +24,10 @@ from neuro_eqprop.training.fast.one_hidden import (
     relax_one_hidden,
     update_one_hidden,
 )
-from neuro_eqprop.training.relax import SWEEPS, Settling, relax
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
 from neuro_eqprop.training.rules.hebbian import hebbian
-from neuro_eqprop.training.rules.phases import settle_phases
+from neuro_eqprop.training.rules.phases import SWEEPS, Settling, relax, settle_phases
 from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule
 
 CLASSES = 6  # one more than the compiled sweeps take in one pass

@@ -13,8 +13,7 @@ from neuro_eqprop.api.train import run_training
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.training.lr_schedules import learning_rates, torch_schedulers
 from neuro_eqprop.training.optimizers import OPTIMIZERS, make_optimizer
-from neuro_eqprop.training.option_string import OptionString, parse_option_string
-from neuro_eqprop.training.settings import KNOWN_WITHOUT_TORCH
+from neuro_eqprop.training.settings import KNOWN_WITHOUT_TORCH, OptionString, parse_option_string
 from neuro_eqprop.training.study import Study, adapt, make_study
 
 

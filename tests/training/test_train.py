@@ -26,9 +26,8 @@ from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.runs.checkpoint import load_training
 from neuro_eqprop.runs.run_folder import RunError
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.loop import TrainingLoop, initial_parameters
+from neuro_eqprop.training.rules.base import Batch, TrainingError
 from neuro_eqprop.training.rules.contrastive import contrastive
 from neuro_eqprop.training.study import Study, adapt, make_study, read, write
 

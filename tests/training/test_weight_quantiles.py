@@ -7,7 +7,7 @@ import pytest
 
 import neuro_eqprop as ne
 from neuro_eqprop.training import weight_quantiles as module
-from neuro_eqprop.training.weight_quantiles import QUANTILES, weight_quantiles
+from neuro_eqprop.training.metrics import QUANTILES, weight_quantiles
 
 
 def test_the_last_row_of_a_training_has_the_quantiles_of_its_weights() -> None:

@@ -13,7 +13,7 @@ from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.simulators.learning import Learned, ProgressCallback, no_progress
 from neuro_eqprop.simulators.recordings import Counts
 from neuro_eqprop.spiking.plasticity import TrainingSamples, with_weights
-from neuro_eqprop.training.weight_quantiles import weight_quantiles
+from neuro_eqprop.training.metrics import weight_quantiles
 
 
 def learn_epoch(

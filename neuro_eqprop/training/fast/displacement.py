@@ -13,12 +13,12 @@ from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.networks.operators.embedding import Embedding
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.fast import chain as chains
 from neuro_eqprop.training.fast.chain import Nudge, Rest
 from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.layer_state import as_array
 from neuro_eqprop.training.fast.structure import chain_of
+from neuro_eqprop.training.rules.base import Batch, BatchUpdate
 
 
 def update_by_displacement(

@@ -1,7 +1,7 @@
 """Chains with one hidden layer, settled and updated by compiled code.
 
 In these networks most of the time goes into the sweeps, not into the input weights. Results equal
-those of `neuro_eqprop.training.relax` by sweeps and of `neuro_eqprop.training.rules.hebbian` up to
+those of `training.rules.phases` by sweeps and of `training.rules.hebbian` up to
 rounding.
 """
 
@@ -19,8 +19,8 @@ from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.dynamics.solve import Equilibrium, Stop, fixed_steps_result
 from neuro_eqprop.networks.network import DENSE, Cost, Network
 from neuro_eqprop.networks.ops.protocol import Ops, Values
-from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.fast.keep_last import keep_last
+from neuro_eqprop.training.rules.base import Batch, BatchUpdate
 
 
 class PackedBatch(NamedTuple):

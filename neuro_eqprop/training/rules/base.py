@@ -1,4 +1,4 @@
-"""`UpdateRule`: function, settings and properties of an update rule, for help and checks."""
+"""`UpdateRule` by name, the `Batch` that it gets, the `BatchUpdate` that it returns, its error."""
 
 from __future__ import annotations
 
@@ -8,9 +8,50 @@ from typing import Any, TypeAlias
 
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.settings import Nudging, RuleSettings
+
+DIVERGENCE_ADVICE = "use a smaller learning rate or beta, a spectral bound, or a bounded activation"
+
+
+class TrainingError(RuntimeError):
+    """Training cannot continue; the message gives the reason and what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Samples with their targets."""
+
+    x: Values
+    """Inputs (samples, features)."""
+    target: Values
+    """Targets (samples, *output shape): one-hot for classes, any values for regression."""
+    measured: bool
+    """Whether to measure how the samples settle."""
+    beta: float | None = None
+    """Nudging strength, if it differs from the settings'."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchUpdate:
+    """The result of an update rule on a batch."""
+
+    gradients: Mapping[str, Values]
+    """By parameter, for an optimizer to descend; the rule's estimate of d(mean cost)/dtheta."""
+    correct: Values
+    """Samples whose largest output is that of the target, in the free phase.
+
+    This, `loss` and `residual` are numbers or 0-d tensors; tensors stay on their device until
+    `EpochStatistics.read`.
+    """
+    loss: Values
+    """Mean cost of the free phase."""
+    residual: Values = 0.0
+    """Largest last change of a rate in the free phase, if measured."""
+    steps: Mapping[str, float] | None = None
+    """Mean steps of a sample by phase, if they differ from the settings'."""
+    path: str | None = None
+    """How a contrastive rule computed it, see `training.rules.contrastive.Path`."""
+
 
 Update: TypeAlias = Callable[[Any, Network, Mapping[str, Values], Batch, Any], BatchUpdate]
 """Computes the update of a batch from ops, network, parameters, batch and settings.

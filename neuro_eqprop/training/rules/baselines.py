@@ -11,10 +11,8 @@ from neuro_eqprop.dynamics.solve import Stop, solve
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.gradients.bptt import bptt_gradient
-from neuro_eqprop.training.gradients.implicit import implicit_gradient
-from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule
+from neuro_eqprop.training.gradients import bptt_gradient, implicit_gradient
+from neuro_eqprop.training.rules.base import ALL_NUDGINGS, Batch, BatchUpdate, UpdateRule
 from neuro_eqprop.training.rules.phases import check_gradients, settling, summarize
 from neuro_eqprop.training.settings import Rule, RuleSettings, SolverSettings, SweepSettings
 

@@ -17,7 +17,6 @@ from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.fast.displacement import update_by_displacement
 from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.one_hidden import (
@@ -25,8 +24,8 @@ from neuro_eqprop.training.fast.one_hidden import (
     update_one_hidden,
 )
 from neuro_eqprop.training.fast.structure import is_supported
-from neuro_eqprop.training.relax import uses_plain_sweeps
 from neuro_eqprop.training.rules.asymmetric import vector_field
+from neuro_eqprop.training.rules.base import Batch, BatchUpdate
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.rules.holomorphic import holomorphic
 from neuro_eqprop.training.rules.phases import (
@@ -34,6 +33,7 @@ from neuro_eqprop.training.rules.phases import (
     check_gradients,
     settle_phases,
     settling,
+    uses_plain_sweeps,
 )
 from neuro_eqprop.training.settings import VECTOR_FIELDS, Nudging, RuleSettings
 
@@ -47,7 +47,7 @@ class Path(Enum):
     """Half-sweeps of a network of linear couplings and attention; nudged phases as displacements
     (`training.fast.chain`)."""
     PHASES = "phases"
-    """Every phase settled by a solver (`training.relax`), and contrasted."""
+    """Every phase settled by a solver (`rules.phases`), and contrasted."""
 
 
 RESOLVED = 5e-4

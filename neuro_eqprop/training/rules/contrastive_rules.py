@@ -8,9 +8,13 @@ from neuro_eqprop.networks.network import Network, Role
 from neuro_eqprop.networks.operators import Attention, AttentionKind, CrossAttention
 from neuro_eqprop.networks.operators.linearize import NonlinearOperator
 from neuro_eqprop.networks.ops.protocol import Ops, Values
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.errors import TrainingError
-from neuro_eqprop.training.rules.base import ALL_NUDGINGS, UpdateRule
+from neuro_eqprop.training.rules.base import (
+    ALL_NUDGINGS,
+    Batch,
+    BatchUpdate,
+    TrainingError,
+    UpdateRule,
+)
 from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule, RuleSettings
 
 

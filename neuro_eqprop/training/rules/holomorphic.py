@@ -22,9 +22,8 @@ from neuro_eqprop.dynamics.solve import Stop, solve
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.rules.asymmetric import adjoint_field, vector_field_sum
+from neuro_eqprop.training.rules.base import Batch, BatchUpdate, TrainingError
 from neuro_eqprop.training.rules.hebbian import hebbian_sum
 from neuro_eqprop.training.rules.phases import SettledPhases, check_gradients, settling
 from neuro_eqprop.training.settings import VECTOR_FIELDS, Rule, RuleSettings

@@ -16,8 +16,7 @@ from neuro_eqprop.dynamics.schedules import contrast
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.rules.base import UpdateRule
+from neuro_eqprop.training.rules.base import Batch, BatchUpdate, UpdateRule
 from neuro_eqprop.training.rules.hebbian import hebbian, rate_shifts
 from neuro_eqprop.training.rules.phases import check_gradients, settle_phases
 from neuro_eqprop.training.settings import ContrastiveSettings, RuleSettings

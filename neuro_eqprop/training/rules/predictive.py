@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from neuro_eqprop.dynamics.field import Field, State, field, shape_input
 from neuro_eqprop.networks.network import Network, Role
 from neuro_eqprop.networks.ops.protocol import Ops, Values
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.rules.base import UpdateRule
+from neuro_eqprop.training.rules.base import Batch, BatchUpdate, UpdateRule
 from neuro_eqprop.training.rules.hebbian import bias_update
 from neuro_eqprop.training.rules.phases import check_gradients, summarize
 from neuro_eqprop.training.settings import AnnealedSettings, RuleSettings

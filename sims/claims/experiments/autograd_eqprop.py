@@ -6,7 +6,7 @@ For a chain of dense layers, with s_0 = x and o the output,
     s_l <- rho_l(dPhi/ds_l),   o <- rho_o((dPhi/do + beta y) / (1 + beta)),   all at once
     dtheta = sum over phases of c[phase] dPhi/dtheta
 
-It has the same equilibria as `neuro_eqprop.training.relax` and serves as a timing baseline
+It has the same equilibria as `neuro_eqprop.training.rules.phases` and serves as a timing baseline
 (Scellier & Bengio 2017; Ernoult et al. 2019).
 """
 

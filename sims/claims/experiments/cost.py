@@ -15,10 +15,9 @@ from neuro_eqprop.dynamics.field import State, field
 from neuro_eqprop.dynamics.solve import Damped, GaussSeidel, Stop, solve
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.gradients.bptt import bptt_gradient
-from neuro_eqprop.training.gradients.implicit import implicit_gradient
+from neuro_eqprop.training.gradients import bptt_gradient, implicit_gradient
 from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.settings import Rule
 from neuro_eqprop.training.study import adapt
 from sims.claims.claim import Json

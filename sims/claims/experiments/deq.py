@@ -13,7 +13,7 @@ import torch
 
 from neuro_eqprop.common.arrays import defined_cosine
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.gradients import exact
+from neuro_eqprop.training import gradients as exact
 from sims.claims.claim import Json
 from sims.claims.experiments.common import data_of, study_of, train_study, training_batch
 from sims.claims.experiments.cost import (

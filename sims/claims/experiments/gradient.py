@@ -18,10 +18,10 @@ from neuro_eqprop.networks.architectures import Block, layered, looped, transfor
 from neuro_eqprop.networks.network import Connection, Network
 from neuro_eqprop.networks.operators import Attention, AttentionKind, PerToken
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.training.gradients.exact import implicit
-from neuro_eqprop.training.relax import Settling, relax
+from neuro_eqprop.training.gradients import implicit
 from neuro_eqprop.training.rules.asymmetric import adjoint_field, vector_field
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import Settling, relax
 from neuro_eqprop.training.settings import Rule
 from sims.claims.claim import Json
 from sims.claims.experiments.common import data_of

@@ -27,11 +27,11 @@ from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.gradients.bptt import bptt_gradient
+from neuro_eqprop.training.gradients import bptt_gradient
 from neuro_eqprop.training.loop import TrainingLoop
-from neuro_eqprop.training.relax import SWEEPS, relax
+from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import SWEEPS, relax
 from neuro_eqprop.training.study import Study, adapt
 from sims.claims.claim import Json
 from sims.claims.experiments.backprop_mlp import perceptron

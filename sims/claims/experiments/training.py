@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from neuro_eqprop.training.errors import TrainingError
 from neuro_eqprop.training.loop import TrainingLoop
+from neuro_eqprop.training.rules.base import TrainingError
 from neuro_eqprop.training.study import adapt
 from sims.claims.claim import Json
 from sims.claims.experiments.common import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.networks.network import Cost
-from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.rules.base import TrainingError
 from neuro_eqprop.training.study import Study, adapt
 from sims.claims.claim import Json
 from sims.claims.experiments.backprop_mlp import (

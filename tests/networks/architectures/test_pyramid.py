@@ -14,7 +14,7 @@ from neuro_eqprop.data.statistics import channel_statistics
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.operators import Normalized
 from neuro_eqprop.networks.operators.serialize import from_json, to_json
-from neuro_eqprop.training.gradients.exact import finite_difference, implicit
+from neuro_eqprop.training.gradients import finite_difference, implicit
 from neuro_eqprop.training.study import make_study
 
 

@@ -18,7 +18,7 @@ from neuro_eqprop.networks.operators.serialize import from_json, to_json
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.gradients.exact import cost, equilibrium, implicit
+from neuro_eqprop.training.gradients import cost, equilibrium, implicit
 from neuro_eqprop.training.study import make_study
 
 IDS = np.array([[1.0, 3.0, 3.0, 0.0], [2.0, 0.0, 0.0, 0.0], [3.0, 2.0, 1.0, 3.0]])

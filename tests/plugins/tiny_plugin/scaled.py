@@ -9,8 +9,7 @@ from neuro_eqprop.common.settings import setting
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.rules.base import UpdateRule
+from neuro_eqprop.training.rules.base import Batch, BatchUpdate, UpdateRule
 from neuro_eqprop.training.rules.contrastive import contrastive
 from neuro_eqprop.training.settings import ContrastiveSettings
 

@@ -1,1 +1,0 @@
-"""Gradients of the cost at equilibrium, for baselines, diagnostics and tests."""
