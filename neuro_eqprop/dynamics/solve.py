@@ -196,11 +196,6 @@ def solve_fixed_steps(f: Map, start: State, solver: Solver, stop: Stop) -> Equil
     memory: Memory = []
     for _ in range(stop.max_steps):
         old, state = state, solver.step(f, state, memory)
-    return measure_last_step(f, state, old, stop)
-
-
-def measure_last_step(f: Map, state: State, old: State, stop: Stop) -> Equilibrium:
-    """The result after `stop.max_steps` steps, the last of them from `old`."""
     return fixed_steps_result(state, f.change(state, old) if stop.measured else np.empty(0), stop)
 
 

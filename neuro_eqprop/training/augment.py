@@ -16,29 +16,8 @@ Augmentation: TypeAlias = Callable[[Values, np.random.Generator], Values]
 """Maps the samples x (samples, features) of a batch to augmented ones."""
 
 
-def no_augmentation(x: Values, rng: np.random.Generator) -> Values:
-    """The samples unchanged."""
-    return x
-
-
-def in_turn(*steps: Augmentation) -> Augmentation:
-    """The composition of augmentations, applied in the given order."""
-    used = [step for step in steps if step is not no_augmentation]
-    if not used:
-        return no_augmentation
-
-    def augment(x: Values, rng: np.random.Generator) -> Values:
-        for step in used:
-            x = step(x, rng)
-        return x
-
-    return augment
-
-
-def random_flip(flip: bool, shape: Shape) -> Augmentation:
+def random_flip(shape: Shape) -> Augmentation:
     """Flip each image left to right with probability 1/2."""
-    if not flip:
-        return no_augmentation
     if len(shape) != 3:
         raise ValueError(
             f"only images can be mirrored, and samples have the shape {shape}: use flip=false"
@@ -54,8 +33,6 @@ def random_flip(flip: bool, shape: Shape) -> Augmentation:
 
 def word_dropout(part: float, vocabulary: int) -> Augmentation:
     """Replace each token id by padding with the probability `part`."""
-    if not part:
-        return no_augmentation
     if not vocabulary:
         raise ValueError("word_dropout needs token ids: use word_dropout=0 for other samples")
 
@@ -72,8 +49,6 @@ def random_shift(most: int, shape: Shape, fill: tuple[float, ...] = ()) -> Augme
     Exposed pixels get the value of their channel in `fill`, such as the mean that the input is
     normalized by; zero by default.
     """
-    if not most:
-        return no_augmentation
     if len(shape) != 3:
         raise ValueError(
             f"only images can be shifted, and samples have the shape {shape}: use shift=0"

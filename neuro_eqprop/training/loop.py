@@ -156,7 +156,7 @@ class TrainingLoop:
         if targets is None:
             check_sizes(network, data)
             targets = one_hot(data.train.y, network.output.size)
-        self._augment = study.augmentation(data) if augment is None else augment
+        self._augment = study.augmentation(data) if augment is None else (augment,)
         if params is None:
             params = initial_parameters(study, network)
         else:
@@ -225,7 +225,9 @@ class TrainingLoop:
         began, statistics, data = time.perf_counter(), EpochStatistics(), self.data.train
         past = self.steps % self.epoch_steps
         for k, plan in enumerate(plan_epoch(data, self.study, self.epochs)):
-            x = self._augment(self._take(plan.rows), plan.rng)
+            x = self._take(plan.rows)
+            for augment in self._augment:
+                x = augment(x, plan.rng)
             if k < past:
                 continue
             deadlines.check()

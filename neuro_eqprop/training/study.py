@@ -168,19 +168,21 @@ class Study:
         free = tuple(replace(c, bound=None) for c in twin.connections)
         return replace(twin, connections=free)
 
-    def augmentation(self, data: Dataset) -> Augmentation:
-        """Return the augmentation of training samples."""
+    def augmentation(self, data: Dataset) -> tuple[Augmentation, ...]:
+        """Return the augmentations of training samples, in the order in which they apply."""
         from neuro_eqprop.training import augment
 
-        shifted = self.training.shift and self.training.normalize
-        fill = channel_statistics(data)[0] if shifted and len(data.shape) == 3 else ()
-        return augment.in_turn(
-            augment.random_shift(self.training.shift, data.shape, fill),
-            augment.random_flip(self.training.flip, data.shape),
-            augment.word_dropout(
-                self.training.word_dropout, data.vocabulary or self.get("vocabulary", 0)
-            ),
-        )
+        training, steps = self.training, []
+        if training.shift:
+            images = training.normalize and len(data.shape) == 3
+            fill = channel_statistics(data)[0] if images else ()
+            steps.append(augment.random_shift(training.shift, data.shape, fill))
+        if training.flip:
+            steps.append(augment.random_flip(data.shape))
+        if training.word_dropout:
+            vocabulary = data.vocabulary or self.get("vocabulary", 0)
+            steps.append(augment.word_dropout(training.word_dropout, vocabulary))
+        return tuple(steps)
 
 
 TOP = ("dataset", "seed")

@@ -404,8 +404,9 @@ def test_taking_and_moving_the_samples_reads_nothing_back_either(
     study = make_study(nudging=nudging, beta=0.05, weight_decay=0.01, **settings)
     ops = TorchOps(device="meta")
     loop = TrainingLoop(study, study.network(data), data, ops=ops)
-    take, augment = sample_source(ops, data.train), study.augmentation(data)
-    x = augment(take(np.arange(4)), np.random.default_rng(0))
+    x = sample_source(ops, data.train)(np.arange(4))
+    for augment in study.augmentation(data):
+        x = augment(x, np.random.default_rng(0))
     update = loop.advance(Batch(x, ops.from_numpy(np.eye(4)), True), 0.01)
     assert update.loss.is_meta
 

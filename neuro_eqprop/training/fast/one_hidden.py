@@ -91,7 +91,7 @@ def relax_one_hidden(
     ops, network, (hidden, output) = free.ops, free.network, free.network.moving
     s = ops.empty((len(schedule), free.batch, hidden.size))
     o = ops.empty((len(schedule), free.batch, output.size))
-    weight, bias = free.params[parts_of(network).between], free.params[output.name]
+    weight, bias = free.params[network.connections[1].name], free.params[output.name]
     known = numpy_views(ops, free.input_drive[hidden.name], weight, bias, target)
     results = numpy_views(ops, s, o)
     if known is None or results is None:
@@ -99,7 +99,7 @@ def relax_one_hidden(
     from neuro_eqprop.training.fast.one_hidden_kernel import settle
 
     change = np.empty((free.batch, len(schedule) if measured else 0))
-    settle(pack_batch(network, schedule, known), results[0], results[1], change)
+    settle(plan_of(network, schedule, known[0].dtype).pack(*known), *results, change)
     found: dict[str, Equilibrium] = {}
     for k, phase in enumerate(schedule):
         state, last = {hidden.name: s[k], output.name: o[k]}, change[:, k] if measured else change
@@ -115,10 +115,10 @@ def update_one_hidden(
     None where compiled code cannot access the values, or where they diverged: the general code then
     reports where.
     """
-    parts, x = parts_of(network), shape_input(network, batch.x)
-    samples, weight, bias = len(x), params[parts.between], params[parts.output]
-    a = DENSE.forward(ops, params[parts.entering], x, params[parts.hidden])
-    gradients = [ops.empty(tuple(values.shape)) for values in (weight, params[parts.hidden], bias)]
+    (hidden, output), (entering, between) = network.moving, network.connections
+    x, weight, bias = shape_input(network, batch.x), params[between.name], params[output.name]
+    a, samples = DENSE.forward(ops, params[entering.name], x, params[hidden.name]), len(x)
+    gradients = [ops.empty(tuple(values.shape)) for values in (weight, params[hidden.name], bias)]
     shift = ops.empty((samples, weight.shape[1]))
     known = numpy_views(ops, a, weight, bias, batch.target)
     results = numpy_views(ops, shift, *gradients)
@@ -126,70 +126,58 @@ def update_one_hidden(
         return None
     from neuro_eqprop.training.fast.one_hidden_kernel import update
 
-    packed = pack_batch(network, schedule, known)
-    number = packed.a.dtype.type
+    plan = plan_of(network, schedule, known[0].dtype)
+    packed, number = plan.pack(*known), known[0].dtype.type
     change = np.empty((samples, int(batch.measured)))
-    scales = number(-steepness_of(schedule) / samples), number(parts.stiffness)
+    scales = number(-plan.steepness / samples), number(plan.stiffness)
     correct, cost = update(packed, *scales, PackedUpdate(*results), change)
     if not np.isfinite(results[-1].sum()):
         return None
     found = {
-        parts.entering: DENSE.weight_gradient(ops, None, shift, x),
-        parts.between: gradients[0],
-        parts.hidden: gradients[1],
-        parts.output: gradients[2],
+        entering.name: DENSE.weight_gradient(ops, None, shift, x),
+        between.name: gradients[0],
+        hidden.name: gradients[1],
+        output.name: gradients[2],
     }
     residual = float(change.max()) if batch.measured else 0.0
     return BatchUpdate(found, correct, cost / samples, residual)
 
 
-class Parts(NamedTuple):
-    """Names of the parameters, and the stiffness of the hidden layer over that of the output."""
+class Plan(NamedTuple):
+    """What is the same for every batch of a training."""
 
-    entering: str
-    between: str
-    hidden: str
-    output: str
     stiffness: float
-
-
-@keep_last
-def parts_of(network: Network) -> Parts:
-    """The parts of a network with one hidden layer."""
-    (hidden, output), (entering, between) = network.moving, network.connections
-    ratio = hidden.stiffness / output.stiffness
-    return Parts(entering.name, between.name, hidden.name, output.name, ratio)
-
-
-@keep_last
-def steepness_of(schedule: Schedule) -> float:
+    """Of the hidden layer over that of the output."""
+    steepness: float
     """The coefficient of the phase with the highest beta in the contrast."""
-    return max(contrast(schedule).values())
+    gain: Values
+    limits: Values
+    betas: Values
+    steps: Values
+    """As in `PackedBatch`."""
 
-
-def pack_batch(network: Network, schedule: Schedule, known: list[Array]) -> PackedBatch:
-    """The inputs of the compiled functions; `known` are a, weight, bias and target."""
-    a, weight, bias, target = (np.ascontiguousarray(array) for array in known)
-    gain, limits = constants_of(network, a.dtype)
-    betas, steps = phases_of(schedule, a.dtype)
-    return PackedBatch(a, weight, bias, gain, target, betas, steps, limits)
-
-
-@keep_last
-def constants_of(network: Network, kind: np.dtype[Any]) -> tuple[Values, Values]:
-    """Feedback and limits as in `PackedBatch`."""
-    rates = [layer.activation for layer in network.moving]
-    limits = [limit for rate in rates for limit in (rate.low, rate.high)]
-    return kind.type(network.feedback(network.connections[1])), np.array(limits, dtype=kind)
+    def pack(self, a: Array, weight: Array, bias: Array, target: Array) -> PackedBatch:
+        """The inputs of the compiled functions."""
+        a, weight, bias, target = map(np.ascontiguousarray, (a, weight, bias, target))
+        fixed = self.gain, target, self.betas, self.steps, self.limits
+        return PackedBatch(a, weight, bias, *fixed)
 
 
 @keep_last
-def phases_of(schedule: Schedule, kind: np.dtype[Any]) -> tuple[Array, Array]:
-    """Beta and steps of the phases; ValueError for a beta without equilibrium."""
+def plan_of(network: Network, schedule: Schedule, kind: np.dtype[Any]) -> Plan:
+    """The plan of a network with one hidden layer; ValueError for a beta without equilibrium."""
+    hidden, output = network.moving
     for phase in schedule:
         check_beta(phase.beta)
-    betas = np.array([phase.beta for phase in schedule], dtype=kind)
-    return betas, np.array([phase.steps for phase in schedule])
+    limits = [x for layer in network.moving for x in (layer.activation.low, layer.activation.high)]
+    return Plan(
+        hidden.stiffness / output.stiffness,
+        max(contrast(schedule).values()),
+        kind.type(network.feedback(network.connections[1])),
+        np.array(limits, dtype=kind),
+        np.array([phase.beta for phase in schedule], dtype=kind),
+        np.array([phase.steps for phase in schedule]),
+    )
 
 
 def numpy_views(ops: Ops, *values: Values) -> list[Array] | None:
