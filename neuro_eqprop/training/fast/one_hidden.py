@@ -99,7 +99,8 @@ def relax_one_hidden(
     from neuro_eqprop.training.fast.one_hidden_kernel import settle
 
     change = np.empty((free.batch, len(schedule) if measured else 0))
-    settle(plan_of(network, schedule, known[0].dtype).pack(*known), *results, change)
+    packed = plan_of(network, schedule, known[0].dtype).pack(*known)
+    settle(packed, results[0], results[1], change)
     found: dict[str, Equilibrium] = {}
     for k, phase in enumerate(schedule):
         state, last = {hidden.name: s[k], output.name: o[k]}, change[:, k] if measured else change
