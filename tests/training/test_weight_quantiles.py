@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import neuro_eqprop as ne
-from neuro_eqprop.training import weight_quantiles as module
+from neuro_eqprop.training import metrics as module
 from neuro_eqprop.training.metrics import QUANTILES, weight_quantiles
 
 
