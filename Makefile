@@ -118,7 +118,7 @@ oldest: dev
 lava-test: $(VENV)/env.done
 	$(INSTALL) hypothesis pytest pytest-timeout pytest-xdist
 	$(WITHOUT_DEPENDENCIES) lava-dl
-	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST) -m "lava and not slow" tests/agreement tests/simulators/lava
+	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST) -m "(lava or brian2) and not slow" tests/agreement tests/simulators/lava
 
 # What is published: dist/ with the wheel and the source archive, checked.
 dist: dev

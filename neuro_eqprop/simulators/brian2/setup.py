@@ -111,12 +111,14 @@ def forget_logs(brian2: ModuleType) -> None:
 @contextmanager
 def settings(brian2: ModuleType) -> Iterator[None]:
     """Context with the preferences of this backend; those of the user are restored at exit."""
-    before = {key: brian2.prefs[key] for key in SETTINGS}
+    # Brian2 2.8, the last on Python 3.10, has no `stop_on_keyboard_interrupt`.
+    wanted = {key: value for key, value in SETTINGS.items() if key in brian2.prefs}
+    before = {key: brian2.prefs[key] for key in wanted}
     with warnings.catch_warnings():
         # Brian2 2.9 uses names that newer versions of its parser call deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
-            for key, value in SETTINGS.items():
+            for key, value in wanted.items():
                 brian2.prefs[key] = value
             yield
         finally:
