@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Action
 from collections.abc import Iterator
 
-from neuro_eqprop.cli import COMMANDS, build_parser, command
 from neuro_eqprop.cli.parsers import HelpFormatter, Parser
+from neuro_eqprop.cli.program import COMMANDS, build_parser, command
 
 INTRODUCTION = """\
 # Command line

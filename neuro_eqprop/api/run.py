@@ -12,10 +12,10 @@ from neuro_eqprop.api.spiking_model import SpikingModel
 from neuro_eqprop.common.arrays import ArgumentError, UnknownNameError, check_options
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data import hold_out
-from neuro_eqprop.files.write import append_json
+from neuro_eqprop.files.write import append_json, refuse_existing
 from neuro_eqprop.runs.evaluate import RATES, Evaluation, check_rates
 from neuro_eqprop.runs.export import export_lava, export_netx
-from neuro_eqprop.runs.run_folder import EVALUATIONS, TRACES, RunError, RunFolder, open_folder
+from neuro_eqprop.runs.run_folder import EVALUATIONS, TRACES, RunFolder, open_folder
 from neuro_eqprop.runs.simulate import RecordedRun, record_rates, record_spikes
 from neuro_eqprop.runs.simulation_settings import (
     RecordingSettings,
@@ -171,8 +171,7 @@ class Run(RunFolder):
         chosen, chosen_bits = self.coding(code, bits)
         beside = self.path / TRACES if self.spiking is None else self.path.with_suffix(".h5")
         path = Path(out or beside)
-        if path.exists() and not force:
-            raise RunError(f"{path} exists already; name another file or use force=True")
+        refuse_existing(path, force=force)
         split = self.test_samples(samples)
         recording = RecordingSettings(
             phases=phases, record=record, out=path, force=force, announce=announce
@@ -246,8 +245,6 @@ class Run(RunFolder):
         if to not in FORMATS:
             raise UnknownNameError("format", to, FORMATS)
         chosen = find_code(code or ("rate" if to == "nir" else "graded"))
-        if Path(out).exists() and not force:
-            raise RunError(f"{out} exists already; name another file or use force=True")
         head = {"run": str(self.path), "to": to}
         if to == "nir":
             found = translate(self.model, out, code=chosen, nudged=nudged, force=force, bits=bits)

@@ -22,7 +22,7 @@ def run(args: Namespace) -> Json:
     """Make the script from the parsers of all commands."""
     import shtab
 
-    from neuro_eqprop.cli import COMMANDS, build_parser
+    from neuro_eqprop.cli.program import COMMANDS, build_parser
 
     top = build_parser(COMMANDS)
     for action in actions(top):

@@ -16,11 +16,11 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread, current_thread, main_thread
 from types import FrameType
 
+from neuro_eqprop.cli import MESSAGES, end_now, end_process
 from neuro_eqprop.files import deadlines
 
 GRACE = 4.0
 """Seconds between a signal and the forced end of the process."""
-LABELS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -36,7 +36,7 @@ def exit_code(error: KeyboardInterrupt) -> int:
     """Write why the command ended, and return its exit code: 130 (SIGINT) or 143 (SIGTERM)."""
     number = signal.SIGTERM if isinstance(error, TerminatedError) else signal.SIGINT
     with suppress(OSError, ValueError):
-        sys.stderr.write(f"{LABELS[number]}\n")
+        sys.stderr.write(f"{MESSAGES[number]}\n")
         sys.stderr.flush()
     return 128 + number
 
@@ -50,9 +50,11 @@ def ending_by_signals(grace: float = GRACE) -> Iterator[None]:
     end, start = os.pipe()
     os.set_blocking(start, False)
     over = Event()
-    before = signal.getsignal(signal.SIGTERM)
-    if before == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, raise_terminated)
+    before = {number: signal.getsignal(number) for number in MESSAGES}
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: raise_terminated}
+    before = {n: h for n, h in before.items() if h in (signal.SIG_DFL, end_now)}
+    for number in before:
+        signal.signal(number, handlers[number])
     woken = signal.set_wakeup_fd(start, warn_on_full_buffer=False)
     thread = Thread(target=end_after_signal, args=(end, over, grace), daemon=True)
     thread.start()
@@ -64,8 +66,8 @@ def ending_by_signals(grace: float = GRACE) -> Iterator[None]:
         deadlines.end_process.remove(end_at_deadline)
         deadlines.stop_compiled_loops(False)
         signal.set_wakeup_fd(woken)
-        if before == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         os.close(start)  # ends the thread, which reads from the pipe
         thread.join(1.0)
 
@@ -82,16 +84,9 @@ def end_after_signal(end: int, over: Event, grace: float) -> None:
             continue
         deadlines.stop_compiled_loops()
         if not over.wait(grace):
-            end_process(LABELS[signal.Signals(number)], 128 + number)
+            end_now(number)
 
 
 def end_at_deadline(sentence: str) -> None:
     """End a process whose simulator does not return after a deadline."""
     end_process(f"neuro-eqprop: {sentence.replace('`deadline`', '--deadline')}", 1)
-
-
-def end_process(sentence: str, code: int) -> None:
-    """Write a message to standard error, and end the process immediately."""
-    with suppress(OSError):
-        os.write(2, f"{sentence}\n".encode())
-    os._exit(code)

@@ -17,7 +17,7 @@ class Compilation:
 @contextmanager
 def compile_timer() -> Iterator[Compilation]:
     """Measure the compile time in this context; code loaded from the cache does not count."""
-    from numba.core import event
+    from neuro_eqprop.common.jit import event
 
     compilation = Compilation()
 

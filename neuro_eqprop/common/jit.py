@@ -2,14 +2,43 @@
 
 Compiled code does not hold the interpreter lock, so that other threads run meanwhile and a signal
 can end the program.
+
+Code on disk is optional: files of the cache that are damaged are made anew, and where none can be
+written, nothing is kept.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
 from typing import Any, TypeVar, cast
 
-import numba
+from neuro_eqprop.common.current_folder import outside_of
+
+with outside_of(".numba_config.yaml"):
+    import numba
+    from numba.core import config, event
+    from numba.extending import intrinsic
+
+# Numba reads this file of the current folder before each compilation.
+config._config_fname = os.devnull
+types = numba.types
+NUMBA: Any = numba.core
+"""Parts of Numba that have no types."""
+
+__all__ = [
+    "event",
+    "inner",
+    "inner_reordered",
+    "intrinsic",
+    "leaf",
+    "outer",
+    "outer_leaf",
+    "types",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,12 +67,57 @@ def inner_reordered(function: Function) -> Function:
 def outer(function: Function, **options: Any) -> Function:  # noqa: ANN401
     """Compile on the first call, and cache the machine code on disk if a folder is writable."""
     options = {"error_model": "numpy", "nogil": True, **options}
-    try:
-        return cast(Function, numba.njit(cache=True, **options)(function))
-    except RuntimeError:
-        return cast(Function, numba.njit(**options)(function))
+    made = numba.njit(**options)(function)
+    with suppress(RuntimeError):  # no folder is writable
+        made._cache = VerifiedCache(function)
+    return cast(Function, made)
 
 
 def outer_leaf(function: Function) -> Function:
     """As `outer`, for a function that allocates nothing, which compiles faster."""
     return outer(function, no_cfunc_wrapper=True, _nrt=False)
+
+
+class VerifiedFiles(NUMBA.caching.IndexDataCacheFile):  # type: ignore[misc]
+    """Machine code on disk, a file for each signature, which begins with the digest of its content.
+
+    Numba's own files have no digest, and code that was damaged would run.
+    """
+
+    def path(self, key: Any) -> str:  # noqa: ANN401
+        """The file of a signature."""
+        number = int(sha256(repr(key).encode()).hexdigest()[:15], 16)
+        return cast(str, self._data_path(self._data_name(number)))
+
+    def save(self, key: Any, data: Any) -> None:  # noqa: ANN401
+        """Write the code of a signature."""
+        content = NUMBA.serialize.dumps((self._version, self._source_stamp, key, data))
+        with self._open_for_write(self.path(key)) as file:
+            file.write(sha256(content).digest() + content)
+
+    def load(self, key: Any) -> Any:  # noqa: ANN401
+        """The code of a signature; None if there is none, or a damaged one."""
+        try:
+            with open(self.path(key), "rb") as file:
+                stored = file.read()
+        except OSError:
+            return None
+        digest, content = stored[:32], stored[32:]
+        if sha256(content).digest() != digest:
+            return None
+        *known, data = pickle.loads(content)
+        return data if known == [self._version, self._source_stamp, key] else None
+
+
+class VerifiedCache(NUMBA.caching.FunctionCache):  # type: ignore[misc]
+    """The machine code of a function on disk; where it cannot be written, none is kept."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp, name = self._impl.locator.get_source_stamp(), self._impl.filename_base
+        self._cache_file = VerifiedFiles(self._cache_path, name, stamp)
+
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401
+        """Write the code of a signature, if that is possible."""
+        with suppress(OSError):
+            super().save_overload(sig, data)

@@ -8,11 +8,8 @@ package from the folder that the parent has it from.
 from __future__ import annotations
 
 import json
-import multiprocessing.util
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +34,7 @@ spec.loader.exec_module(sys.modules[spec.name])
 module, _, function = sys.argv[3].partition(":")
 getattr(importlib.import_module(module), function)(*sys.argv[4:])
 """
-PR_SET_PDEATHSIG, SIGKILL = 1, 9
+PR_SET_PDEATHSIG = 1
 
 
 def search_path() -> list[str]:
@@ -66,21 +63,6 @@ def command(entry: str, *arguments: str) -> list[str]:
         entry,
         *arguments,
     ]
-
-
-@contextmanager
-def spawning() -> Iterator[None]:
-    """A context in which processes that multiprocessing spawns are isolated, too."""
-    flags = multiprocessing.util._args_from_interpreter_flags  # type: ignore[attr-defined]
-
-    def isolated_flags() -> list[str]:
-        return ["-I", *flags()]
-
-    multiprocessing.util._args_from_interpreter_flags = isolated_flags  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        multiprocessing.util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]
 
 
 def outlive_parent() -> None:

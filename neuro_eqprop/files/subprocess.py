@@ -2,7 +2,7 @@
 
 Parent and child share a folder. The child changes the bytes of `progress` as it advances,
 writes errors to `error.txt`, and prints to `log.txt`. The child leads a new process group, which
-`run` ends completely.
+`run` ends completely. `capture` runs any other command, in a group that ends with this process.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +32,30 @@ PATIENCE = 2.0
 """Seconds without progress after which to check for crashed processes."""
 GRACE = 5.0
 """Seconds to wait for a group to end after a signal."""
+
+
+CANNOT_RUN = 127
+"""Exit code of a command that cannot be started."""
+GUARD = """
+import os, signal, sys
+from threading import Thread
+watched, command = int(sys.argv[1]), sys.argv[2:]
+os.set_inheritable(watched, False)
+def end_with_parent():
+    os.read(watched, 1)
+    os.killpg(0, signal.SIGKILL)
+Thread(target=end_with_parent, daemon=True).start()
+try:
+    child = os.posix_spawnp(command[0], command, os.environ)
+except OSError:
+    os._exit(127)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.killpg(0, signal.SIGTERM)
+os._exit(code if code >= 0 else 128 - code)
+"""
+"""Program that runs a command, and ends it and what it started when the other end of a pipe closes,
+as it does when this process ends in any way."""
 
 
 PollCallback: TypeAlias = Callable[[], None]
@@ -86,18 +111,39 @@ def capture(
     deadline: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; its exit code and what it printed. TimeoutError at the deadline."""
-    try:
+    """Run a command to its end; its exit code and what it printed. TimeoutError at the deadline.
+
+    OSError if it cannot be started.
+    """
+    if os.name != "posix":
         return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=deadline,
-            env=environment,
-            check=False,
+            command, capture_output=True, text=True, timeout=deadline, env=environment, check=False
         )
-    except subprocess.TimeoutExpired:
-        raise TimeoutError(f"{command[0]} took over {deadline:.0f} s") from None
+    watched, held = os.pipe()
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", GUARD, str(watched), *command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            pass_fds=[watched],
+            start_new_session=True,
+        )
+        with child:
+            try:
+                output, errors = child.communicate(timeout=deadline)
+            except subprocess.TimeoutExpired:
+                raise TimeoutError(f"{command[0]} took over {deadline:.0f} s") from None
+            finally:
+                send(child.pid, signal.SIGKILL)
+    finally:
+        os.close(watched)
+        os.close(held)
+    if child.returncode == CANNOT_RUN:
+        raise OSError(f"{command[0]} cannot be run")
+    return subprocess.CompletedProcess(command, child.returncode, output, errors)
 
 
 def monitor(

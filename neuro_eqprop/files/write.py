@@ -2,11 +2,15 @@
 
 A file is written to a temporary name in the same folder, `.NAME.HOST.PID.RANDOM.tmp`, flushed to
 the disk, checked and renamed. Permissions follow the umask. A process that is killed leaves its
-temporary files; `sweep` removes those of processes that have ended.
+temporary files and folders; `sweep` removes those of processes that have ended.
+
+Files of other programs are not touched: links are never followed to a file that is written, and
+what is replaced has to be of this program (`refuse_existing`, `replace_folder`).
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
@@ -18,7 +22,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
+from stat import S_ISREG
+from tempfile import gettempdir
 from typing import IO, Any
 from uuid import uuid4
 
@@ -31,6 +36,12 @@ BLOCK = 2**16
 """Bytes read at a time to find the start of the last line."""
 LONGEST_NAME = 200
 """Characters of a file name that its temporary name repeats; file systems allow 255 bytes."""
+MARK = b"neuro_eqprop"
+"""What the first or last bytes of each file hold that `refuse_existing` may replace."""
+OWN_FILE = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+"""Flags with which files are opened: links are refused, pipes and devices not waited for."""
+MANIFEST = ".neuro_eqprop.json"
+"""File of a folder that is replaced as a whole; it lists the files that were written there."""
 
 Verify = Callable[[Path], None]
 """Raises an exception for a temporary file that must not get its final name."""
@@ -75,7 +86,8 @@ def leftovers(folder: Path) -> list[Path]:
     with suppress(OSError):
         for path in folder.iterdir():
             match = TEMPORARY.fullmatch(path.name)
-            if match and match["host"] == host_mark() and not process_runs(int(match["pid"])):
+            left = match and match["host"] == host_mark() and not process_runs(int(match["pid"]))
+            if left and path.lstat().st_uid == getattr(os, "getuid", int)():
                 found.append(path)
     return sorted(found)
 
@@ -84,7 +96,8 @@ def sweep(folder: Path) -> list[Path]:
     """Remove leftover temporary files of ended processes; return them."""
     found = leftovers(folder)
     for path in found:
-        remove(path)
+        with suppress(OSError):
+            remove(path)
     return found
 
 
@@ -121,29 +134,148 @@ def rename(source: Path, target: Path) -> None:
 
 
 def replace_folder(draft: Path, folder: Path) -> None:
-    """Give a finished folder its final name; one that is there goes when the new one is there."""
+    """Give a finished folder its final name, in place of one that this function put there.
+
+    The two change places in one step, so that a kill leaves the old folder or the new one. Where
+    the system cannot do that, the next call finishes what a kill interrupted. Links and folders
+    with other files are refused, see `refuse_foreign`.
+    """
+    refuse_foreign(folder)
+    before = folder.with_name(f".{folder.name}.before")
+    if before.is_dir() and not folder.exists():
+        rename(before, folder)
+    files = sorted(each.relative_to(draft).as_posix() for each in files_below(draft))
+    write_text(draft / MANIFEST, json.dumps({"files": files}, indent=1) + "\n")
     make_folder(folder.parent)
-    if folder.exists():
-        old = temporary_name(folder)
-        rename(folder, old)
+    if not folder.exists():
         rename(draft, folder)
-        remove(old)
-    else:
+    elif not exchange(draft, folder):
+        remove(before)
+        rename(folder, before)
         rename(draft, folder)
+        remove(before)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise WriteError, which names it, for a file in a folder that `replace_folder` did not write.
+
+    Files that Python compiled from those in the folder do not count.
+    """
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise WriteError(errno.EEXIST, f"{folder} is no folder of this program; choose another")
+    held = {each.relative_to(folder).as_posix() for each in files_below(folder)}
+    listed = {MANIFEST, *files_of_manifest(folder / MANIFEST)}
+    foreign = sorted(name for name in held - listed if "__pycache__/" not in name)
+    if foreign:
+        raise WriteError(
+            errno.EEXIST,
+            f"{folder} holds {foreign[0]}, which this program did not write there; choose another "
+            "folder, or move its files away",
+        )
+
+
+def files_of_manifest(path: Path) -> list[str]:
+    """The names in a manifest; none if it cannot be read."""
+    try:
+        listed = json.loads(path.read_bytes())["files"]
+        return [name for name in listed if isinstance(name, str)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Files, links and empty folders in a folder and below it; links are not followed."""
+    for place, folders, files in os.walk(folder):
+        links = (name for name in folders if (Path(place) / name).is_symlink())
+        yield from (Path(place) / name for name in (*files, *links))
+        if not folders and not files and Path(place) != folder:
+            yield Path(place)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two files or folders change names in one step; False where the system cannot."""
+    try:
+        swap = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(swap(here, os.fsencode(one), here, os.fsencode(other), both) == 0)
+
+
+def refuse_existing(path: Path, *, force: bool = False) -> None:
+    """Raise WriteError for a file that exists, unless `force` is given and this program wrote it.
+
+    A file of this program holds `MARK` at its beginning or end.
+    """
+    if not (path.exists() or path.is_symlink()):
+        return
+    if not force:
+        raise WriteError(
+            errno.EEXIST, f"{path} exists already; name another file or use force=True"
+        )
+    if not holds_mark(path):
+        raise WriteError(
+            errno.EEXIST,
+            f"{path} was not written by this program, so force=True does not replace it; name "
+            "another file, or move it away",
+        )
+
+
+def holds_mark(path: Path) -> bool:
+    """Whether a regular file holds `MARK` in its first or last bytes."""
+    try:
+        handle = open_own(path, os.O_RDONLY)
+    except WriteError:
+        return False
+    try:
+        end = max(0, os.fstat(handle).st_size - BLOCK)
+        return any(MARK in os.pread(handle, BLOCK, start) for start in (0, end))
+    finally:
+        os.close(handle)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a regular file, which is no link; WriteError for anything else.
+
+    The file is not waited for, as a pipe or a device would have to be.
+    """
+    try:
+        handle = os.open(path, flags | OWN_FILE, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise not_a_file(path) from error
+        raise write_failure(path, error) from error
+    if not S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise not_a_file(path)
+    return handle
+
+
+def not_a_file(path: Path) -> WriteError:
+    """The error for a link, a pipe or a device where a file is to be written."""
+    return WriteError(errno.EEXIST, f"{path} is no regular file of this program; remove it")
 
 
 @contextmanager
 def temporary_folder(*, within: Path | None = None) -> Iterator[Path]:
     """A context with a new folder that only this user can enter, and that goes at its end.
 
-    Its path is short, since Python's multiprocessing opens a Unix socket in it, whose path may have
-    about 100 characters; `within` names another place.
+    Folders of processes that were killed are removed first. Its path is short, since Python's
+    multiprocessing opens a Unix socket in it, whose path may have about 100 characters; `within`
+    names another place.
     """
     usual = gettempdir()
-    place = within or (usual if len(usual) < 60 else "/tmp")  # nosec B108
-    prefix = ".neuro-eqprop-" if within else "neuro-eqprop-"
-    with TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as name:
-        yield Path(name)
+    place = within or Path(usual if len(usual) < 60 else "/tmp")  # nosec B108
+    sweep(place)
+    folder = temporary_name(place / "neuro-eqprop")
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise write_failure(folder, error) from error
+    try:
+        yield folder
+    finally:
+        remove(folder)
 
 
 def check_space(path: Path, size: int, *, held: int = 0) -> None:
@@ -286,7 +418,8 @@ def write_text(path: Path, content: str) -> None:
 
 def append_bytes(path: Path, content: bytes) -> None:
     """Append bytes to a file that another process reads while it grows; nothing is flushed."""
-    with path.open("ab") as file:
+    handle = open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    with os.fdopen(handle, "ab") as file:
         file.write(content)
 
 
@@ -302,10 +435,7 @@ def append_json(path: Path, row: Mapping[str, Any]) -> None:
     back to what it held before.
     """
     line = (json.dumps(dict(row), allow_nan=False) + "\n").encode()
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise write_failure(path, error) from error
+    handle = open_own(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
         with locked(handle):
             before, line = os.fstat(handle).st_size, close_last_line(handle) + line

@@ -110,6 +110,7 @@ def check_run(path: str | Path, *, repair: bool = True) -> RunCheck:
         return RunCheck(str(folder), (found, *check_files(folder, repair=False)))
     if repair:
         with run_folder.locked(folder):
+            run_folder.move_back(folder)
             return RunCheck(str(folder), tuple(check_files(folder, repair=True)))
     return RunCheck(str(folder), tuple(check_files(folder, repair=False)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,8 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.files.write import make_folder, replace_folder, temporary_folder, write_text
-from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.files.write import (
+    WriteError,
+    make_folder,
+    refuse_existing,
+    refuse_foreign,
+    replace_folder,
+    temporary_folder,
+    write_text,
+)
 from neuro_eqprop.simulators.lava import package
 from neuro_eqprop.simulators.lava.export import NEURONS, stock_plan
 from neuro_eqprop.simulators.lava.netx import MESSAGE_BITS, simulate_netx, write_netx
@@ -101,7 +109,7 @@ def export_lava(
     steps : int, optional
         Steps of a sample; the default is that of the code.
     force : bool
-        Whether to replace an existing folder.
+        Whether to replace an existing package; a folder with other files is refused.
 
     Returns
     -------
@@ -113,7 +121,10 @@ def export_lava(
         raise UnknownNameError("kind of neurons", neurons, NEURONS)
     package.check_name(place)
     if place.exists() and not force:
-        raise BackendError(f"{place} exists already; name another folder or use force=True")
+        raise WriteError(
+            errno.EEXIST, f"{place} exists already; name another folder or use force=True"
+        )
+    refuse_foreign(place)
     steps = kind.steps if steps is None else steps
     rows = model.samples(x)
     spiking = lower_network(
@@ -171,8 +182,7 @@ def export_netx(
         The file, with its agreement.
     """
     place, kind = Path(path), find_code("graded")
-    if place.exists() and not force:
-        raise BackendError(f"{place} exists already; name another file or use force=True")
+    refuse_existing(place, force=force)
     steps = kind.steps if steps is None else steps
     rows = model.samples(x)
     spiking = lower_network(model.network, model.params, code=kind)

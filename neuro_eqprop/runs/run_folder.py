@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +18,7 @@ from neuro_eqprop.files.lock import FileLock, LockedError
 from neuro_eqprop.files.read import read_toml
 from neuro_eqprop.files.write import (
     append_json,
+    holds_mark,
     make_folder,
     remove,
     remove_empty,
@@ -137,6 +138,8 @@ RUN_FILES = (*RUN, BEST, EVALUATIONS, TRACES, ENERGY, REPORT)
 """Files that belong to a run; others in its folder are never moved or removed."""
 BACKUP_DIR, LOCK = ".before", ".lock"
 """Folder that keeps the old run while a new one replaces it, and lock file of the writer."""
+MOVING = ".before.moving"
+"""Name of that folder while files are moved to it or back."""
 
 
 class RunWarning(UserWarning):
@@ -162,6 +165,7 @@ def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterato
     try:
         with locked(path, quiet=resume):
             sweep(path)
+            move_back(path)
             if resume:
                 yield
                 return
@@ -206,13 +210,33 @@ def locked(path: Path, *, quiet: bool = False) -> Iterator[None]:
 
 
 def refuse_run(path: Path, *, force: bool) -> None:
-    """Raise RunError if a folder holds a run, unless `force`."""
+    """Raise RunError if a folder holds a run, unless `force`, which replaces runs alone."""
     present = [name for name in RUN if (path / name).exists()]
     if present and not force:
         raise RunError(
             f"{path} already holds a run ({', '.join(present)}); choose another `out`, go on with "
             f"resume=True, or replace it with force=True"
         )
+    foreign = foreign_file(path, present)
+    if foreign is not None:
+        raise RunError(
+            f"{path / foreign} is not of a run of this program, so force=True does not replace it; "
+            f"choose another `out`, or move it away"
+        )
+
+
+def foreign_file(path: Path, present: Sequence[str]) -> str | None:
+    """The name of a file of a run that this program did not write; None if it wrote all."""
+    for name in (MODEL, RESUME):
+        if name in present and not holds_mark(path / name):
+            return name
+    if STUDY not in present:
+        return METRICS if METRICS in present else None
+    try:
+        config.read(path / STUDY)
+    except (ValueError, LookupError):
+        return STUDY
+    return None
 
 
 def backup_run(path: Path) -> None:
@@ -228,10 +252,12 @@ def backup_run(path: Path) -> None:
         for name in RUN_FILES:
             remove(path / name)
         return
-    remove(kept)
-    make_folder(kept)
+    remove(path / MOVING)
+    make_folder(path / MOVING)
     for name in [name for name in RUN_FILES if (path / name).exists()]:
-        rename(path / name, kept / name)
+        rename(path / name, path / MOVING / name)
+    remove(kept)
+    rename(path / MOVING, kept)
 
 
 def restore_run(path: Path) -> None:
@@ -239,10 +265,18 @@ def restore_run(path: Path) -> None:
     for name in RUN:
         remove(path / name)
     kept = path / BACKUP_DIR
-    if kept.is_dir():
-        for each in kept.iterdir():
+    if kept.is_dir() and not kept.is_symlink():
+        rename(kept, path / MOVING)
+        move_back(path)
+
+
+def move_back(path: Path) -> None:
+    """Move the files of a run back to where they were; also after a kill while they were moved."""
+    moving = path / MOVING
+    if moving.is_dir() and not moving.is_symlink():
+        for each in moving.iterdir():
             rename(each, path / each.name)
-        remove_empty(kept)
+        remove_empty(moving)
 
 
 def check_begun(path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.files.write import refuse_existing
 from neuro_eqprop.networks.network import Network, Role, check_parameters
 from neuro_eqprop.networks.operators import DelayedFeedback
 from neuro_eqprop.runs.checkpoint import describe, rebuild
@@ -71,8 +72,7 @@ def translate(
 ) -> dict[str, Any]:
     """Write the spiking network to a NIR file; return a summary of its contents."""
     path = Path(path)
-    if path.exists() and not force:
-        raise NirError(f"{path} exists already; name another file or use force=True")
+    refuse_existing(path, force=force)
     document = document_of(model, code, nudged=nudged, bits=bits)
     write(document, path)
     network = document.network

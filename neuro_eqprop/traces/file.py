@@ -19,7 +19,14 @@ from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.files.hdf5 import Node, create_hdf5, leave_open
 from neuro_eqprop.files.lock import FileLock, LockedError
 from neuro_eqprop.files.read import one_line
-from neuro_eqprop.files.write import WriteError, check_space, remove, rename, temporary_name
+from neuro_eqprop.files.write import (
+    WriteError,
+    check_space,
+    refuse_existing,
+    remove,
+    rename,
+    temporary_name,
+)
 from neuro_eqprop.simulators.recordings import (
     Counts,
     Plan,
@@ -87,6 +94,7 @@ class Writer:
     ) -> None:
         if path.exists() and not overwrite:
             raise TraceError(f"{path} exists already; choose another file, or overwrite=True")
+        refuse_existing(path, force=True)
         check_names(path, plan)
         self.path, self.plan, self.taken, self._earlier = path, plan, 0, earlier
         self._lock = FileLock(path.with_name(f".{path.name}.lock"))

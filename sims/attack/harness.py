@@ -94,7 +94,7 @@ def import_all() -> None:
     import torch
 
     import neuro_eqprop as ne
-    from neuro_eqprop.cli import build_parser
+    from neuro_eqprop.cli.program import build_parser
     from neuro_eqprop.simulators.emulator import kernels, learning_kernels  # noqa: F401
 
     torch.set_num_threads(1)

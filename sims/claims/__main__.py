@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from neuro_eqprop.cli import attempt, exit_code_of
 from neuro_eqprop.cli.command import (
     Command,
     Json,
@@ -29,6 +28,7 @@ from neuro_eqprop.cli.command import (
     positive_int,
 )
 from neuro_eqprop.cli.parsers import Parser
+from neuro_eqprop.cli.program import attempt, exit_code_of
 from neuro_eqprop.cli.progress import stages
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.data import save_npz

@@ -21,8 +21,8 @@ import numpy as np
 
 from neuro_eqprop.api.learn_on_chip import learn_on_chip
 from neuro_eqprop.api.run import open_run
-from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import settings
+from neuro_eqprop.cli.program import parser
 from neuro_eqprop.common.arrays import Array, cosine
 from neuro_eqprop.data import Split, load_data, one_hot
 from neuro_eqprop.dynamics.schedules import Schedule

@@ -26,7 +26,7 @@ from end_cosine import end_cosine
 from models_page import page
 from models_rows import ROWS
 
-from neuro_eqprop.cli import parser
+from neuro_eqprop.cli.program import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import Dataset, Split, load_data
 from neuro_eqprop.dynamics.field import State, field

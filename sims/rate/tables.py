@@ -15,7 +15,7 @@ import torch
 
 from neuro_eqprop.api.run import Run, open_run
 from neuro_eqprop.api.train import run_training
-from neuro_eqprop.cli import parser
+from neuro_eqprop.cli.program import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import find
 from neuro_eqprop.files.write import write_text

@@ -8,7 +8,7 @@ from typing import Any
 
 from neuro_eqprop.api.run import Run, open_run
 from neuro_eqprop.api.train import run_training
-from neuro_eqprop.cli import parser
+from neuro_eqprop.cli.program import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.dynamics.inference import Inference
 from neuro_eqprop.runs.evaluate import accuracy_of, agreement, equilibria

@@ -17,7 +17,7 @@ from rich.console import Console
 
 import neuro_eqprop as ne
 from neuro_eqprop import __version__
-from neuro_eqprop.cli import COMMANDS, command, demo, main
+from neuro_eqprop.cli import demo, main
 from neuro_eqprop.cli.command import (
     float_from_zero,
     fraction,
@@ -28,6 +28,7 @@ from neuro_eqprop.cli.command import (
     print_facts,
 )
 from neuro_eqprop.cli.evaluate import change
+from neuro_eqprop.cli.program import COMMANDS, command
 from neuro_eqprop.cli.simulate import phases
 from neuro_eqprop.networks.activations import HIDDEN, OUTPUT
 from neuro_eqprop.networks.architectures.registry import MODELS

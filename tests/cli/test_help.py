@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.cli import COMMANDS, build_parser, command, main, parser
+from neuro_eqprop.cli import main
 from neuro_eqprop.cli.completion import actions
 from neuro_eqprop.cli.parsers import Parser, takes_value
+from neuro_eqprop.cli.program import COMMANDS, build_parser, command, parser
 
 TOO_LONG = {
     "demo": "takes a minute; tests/cli/test_commands.py runs it",
@@ -231,7 +232,7 @@ def test_other_shells_have_a_script(shell: str) -> None:
 
 def test_the_program_starts_without_the_parsers_of_other_commands() -> None:
     code = (
-        "import sys; from neuro_eqprop.cli import parser; parser(['doctor'])\n"
+        "import sys; from neuro_eqprop.cli.program import parser; parser(['doctor'])\n"
         "print('torch' in sys.modules, 'shtab' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.cli import main, parser
+from neuro_eqprop.cli import main
+from neuro_eqprop.cli.program import parser
 from neuro_eqprop.data import DATASETS
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "data.md"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.cli import parser
+from neuro_eqprop.cli.program import parser
 from sims.claims.__main__ import claims_parser
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.cli import COMMANDS
+from neuro_eqprop.cli.program import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -14,8 +14,8 @@ import pytest
 
 import neuro_eqprop as ne
 from neuro_eqprop import __version__
-from neuro_eqprop.cli import COMMANDS, build_parser
 from neuro_eqprop.cli.completion import actions
+from neuro_eqprop.cli.program import COMMANDS, build_parser
 
 if sys.version_info >= (3, 11):
     import tomllib

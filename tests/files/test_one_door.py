@@ -49,7 +49,7 @@ OPENERS = {"open", "File", "memmap", "open_memmap"}
 READS = "it opens the current folder, to come back to it"
 LAVA = "it looks at what Lava starts, and starts nothing"
 EXCEPTIONS = {
-    ("simulators/brian2/setup.py", "os.open"): READS,
+    ("common/current_folder.py", "os.open"): READS,
     ("simulators/lava/setup.py", "import multiprocessing"): LAVA,
     ("cli/traces.py", ".to_csv"): "the method of a trace with that name, which uses the door",
 }

@@ -13,6 +13,7 @@ import pytest
 from neuro_eqprop import open_run
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load_digits
+from neuro_eqprop.files.write import WriteError
 from neuro_eqprop.runs.export import Export, export_lava, export_netx
 from neuro_eqprop.simulators.base import BackendError
 
@@ -81,6 +82,6 @@ def test_a_folder_that_is_no_package_name_and_an_existing_file_are_refused(
     with pytest.raises(BackendError, match="not a valid name for a Python package"):
         export_lava(model, tmp_path / "my-net", x)
     (tmp_path / "a.net").write_text("mine")
-    with pytest.raises(BackendError, match="exists already"):
+    with pytest.raises(WriteError, match="exists already"):
         export_netx(model, tmp_path / "a.net", x)
     assert (tmp_path / "a.net").read_text() == "mine"

@@ -9,6 +9,7 @@ import pytest
 
 import neuro_eqprop as ne
 from neuro_eqprop.common.arrays import ArgumentError, UnknownNameError
+from neuro_eqprop.files.write import WriteError
 from neuro_eqprop.runs.run_folder import RunError
 from neuro_eqprop.runs.train import TrainingWarning
 from neuro_eqprop.training.study import make_study
@@ -70,7 +71,7 @@ def test_record_writes_a_trace_and_replaces_it_only_by_force(run: ne.Run, tmp_pa
     assert len(made["phases"]) == 3
     assert (made["steps"], made["samples"], made["code"]) == (20, 2, "rate")
     assert made["bytes"] == path.stat().st_size
-    with pytest.raises(RunError, match="exists already"):
+    with pytest.raises(WriteError, match="exists already"):
         run.record(on="rate", samples=2, out=path)
     again = run.record(on="rate", samples=2, steps=20, out=path, force=True)
     assert (again.to_json()["code"], again.trace.rate("hidden", "free").shape) == (None, (2, 8))

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.cli import main
 from neuro_eqprop.dynamics.schedules import Phase
 from neuro_eqprop.files.hdf5 import Node
+from neuro_eqprop.files.write import WriteError
 from neuro_eqprop.simulators.recordings import Origin, Plan, Record, Recording, SpikeTrain
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.append_buffer import MAX_DELAY, AppendBuffer
@@ -180,10 +181,14 @@ def test_an_existing_file_stays_unless_asked(tmp_path: Path) -> None:
     path.write_text("precious")
     with pytest.raises(TraceError, match="exists already"):
         Writer(path, plan(), overwrite=False)
+    with pytest.raises(WriteError, match="was not written by this program"):
+        Writer(path, plan(), overwrite=True)
     assert path.read_text() == "precious"
-    with Writer(path, plan(1), overwrite=True) as writer:
-        writer.sample(0, sample(0))
-    assert read(path).complete
+    path.unlink()
+    for overwrite in (False, True):
+        with Writer(path, plan(1), overwrite=overwrite) as writer:
+            writer.sample(0, sample(0))
+        assert read(path).complete
 
 
 def test_an_error_leaves_nothing_under_the_final_name(tmp_path: Path) -> None:

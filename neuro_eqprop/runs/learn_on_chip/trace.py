@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.files.write import refuse_existing
 from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.run_folder import RunError
 from neuro_eqprop.runs.simulate import origin_of, ranking_weights
@@ -52,8 +53,7 @@ def open_trace(
     if task.plastic.rule.margin:
         raise RunError("a margin leaves out phases, which a trace records: learn with margin 0")
     path = Path(request.path)
-    if path.exists() and not overwrite:
-        raise RunError(f"{path} exists already; name another file, or replace it with `force`")
+    refuse_existing(path, force=overwrite)
     rows, samples = task.training_samples(0, most=request.samples)
     record = [request.record] if isinstance(request.record, str) else [*request.record]
     if not any("->" in item for item in record):

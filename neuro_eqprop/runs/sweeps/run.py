@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -20,12 +21,13 @@ from neuro_eqprop.runs.sweeps.search import combinations
 from neuro_eqprop.runs.sweeps.spec import (
     FLOAT,
     PROFILE,
+    TABLES,
     Choice,
     Sweep,
     SweepError,
     Values,
 )
-from neuro_eqprop.runs.sweeps.table import write_table
+from neuro_eqprop.runs.sweeps.table import CSV, PARQUET, write_table
 from neuro_eqprop.simulators.registry import BACKENDS
 from neuro_eqprop.spiking.codes import find_code
 from neuro_eqprop.spiking.input_coding import find_input_coding
@@ -34,6 +36,10 @@ from neuro_eqprop.training import study as config
 
 SPEC, TRIALS, PAGE, BEST = "sweep.json", "trials", "sweep.html", "best.toml"
 LOCK = ".lock"
+OUTPUTS = (TRIALS, PAGE, BEST, CSV, PARQUET)
+"""What a sweep writes beside its description."""
+TRIAL_NAME = re.compile(r"[0-9a-f]{64}-\d+\.json")
+"""Names of the files in `TRIALS`."""
 DEADLINE = 3600.0
 """Default time limit in seconds of a training with its evaluations."""
 VERSION = 1
@@ -87,7 +93,8 @@ def run_all(
             break
     kept = {trial_path(folder, task) for task, _ in group(described, run)}
     for stored in set((folder / TRIALS).glob("*.json")) - kept:
-        remove(stored)
+        if TRIAL_NAME.fullmatch(stored.name):
+            remove(stored)
     return finish(described, rows, folder)
 
 
@@ -151,9 +158,27 @@ def claim(folder: Path, described: Sweep, *, force: bool) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise SweepError if the path is a file."""
+    """Raise SweepError if the path is a file, or a folder with such files, but of no sweep."""
     if folder.exists() and not folder.is_dir():
         raise SweepError(f"{folder} is a file; out names a folder")
+    if (folder / SPEC).exists():
+        foreign = [] if described_by(folder / SPEC) else [SPEC]
+    else:
+        foreign = [name for name in OUTPUTS if (folder / name).exists()]
+    foreign += [TRIALS] * (folder / TRIALS).is_symlink()
+    if foreign:
+        raise SweepError(
+            f"{folder / foreign[0]} is not of a sweep of this program; choose another folder, or "
+            f"move it away"
+        )
+
+
+def described_by(path: Path) -> bool:
+    """Whether a file describes a sweep."""
+    try:
+        return set(read_json(path)) == set(TABLES)
+    except ValueError:
+        return False
 
 
 def run_cells(

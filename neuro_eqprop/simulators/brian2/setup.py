@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 import warnings
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from neuro_eqprop.common.current_folder import outside_of
 from neuro_eqprop.files.deadlines import check as check_deadline
 from neuro_eqprop.files.write import remove
 from neuro_eqprop.simulators.base import BackendError
@@ -44,7 +44,7 @@ def simulator() -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with hidden("matplotlib", "pylab"), without_local_preferences():
+            with hidden("matplotlib", "pylab"), outside_of("brian_preferences"):
                 brian2 = import_module("brian2")
         # Brian2 2.9 uses a NumPy method that NumPy 2.4 removed: an AttributeError.
         except (ImportError, AttributeError) as error:
@@ -59,24 +59,6 @@ def simulator() -> ModuleType:
         signal.signal(signal.SIGINT, interrupt)
     forget_logs(brian2)
     return brian2
-
-
-@contextmanager
-def without_local_preferences() -> Iterator[None]:
-    """Context that leaves the current folder if it holds a file of Brian2 preferences.
-
-    Importing Brian2 evaluates the expressions in `./brian_preferences`, which is untrusted code.
-    """
-    if not Path("brian_preferences").exists():
-        yield
-        return
-    here = os.open(".", os.O_RDONLY)
-    try:
-        os.chdir("/")
-        yield
-    finally:
-        os.fchdir(here)
-        os.close(here)
 
 
 @contextmanager

@@ -17,12 +17,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy import uint64
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.common.jit import leaf, outer_leaf
+from neuro_eqprop.common.jit import intrinsic, leaf, outer_leaf, types
 
 Places: TypeAlias = npt.NDArray[np.uint64]
 Marks: TypeAlias = npt.NDArray[np.uint8]

@@ -88,6 +88,7 @@ def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
     chain = [plan.input, *order]
     forward = all(chain.index(e.target) == chain.index(e.source) + 1 for e in plan.edges)
     with atomic(Path(path)) as temporary, create_hdf5(temporary) as file:
+        file.attrs["made_by"] = "neuro_eqprop"
         entry = file.create_group("layer/0")
         entry["type"], entry["shape"] = np.bytes_("input"), np.array([plan.features])
         if forward:

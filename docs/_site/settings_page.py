@@ -1,6 +1,6 @@
 """Generate docs/reference/settings.md from the registries.
 
-python -m neuro_eqprop.cli.settings_page > docs/reference/settings.md
+python docs/_site/settings_page.py > docs/reference/settings.md
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ table: `epochs` or `training.epochs`. A setting that the model or the rule does 
 refused. A package can add models, rules and data sets through entry points of the groups \
 `neuro_eqprop.models`, `neuro_eqprop.rules` and `neuro_eqprop.datasets`.
 
-This page is generated: `python -m neuro_eqprop.cli.settings_page > docs/reference/settings.md`.
+This page is generated: `python docs/_site/settings_page.py > docs/reference/settings.md`.
 """
 
 
