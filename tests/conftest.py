@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -23,6 +24,9 @@ os.environ["NUMBA_CACHE_DIR"] = (
     if "PYTEST_XDIST_WORKER" in os.environ
     else os.environ.get("NUMBA_CACHE_DIR", "")
 )
+
+# The modules of all simulators are a million objects; each full collection walks through them.
+gc.set_threshold(50_000, 20, 50)
 
 import numpy as np
 import pytest
