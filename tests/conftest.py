@@ -25,9 +25,6 @@ os.environ["NUMBA_CACHE_DIR"] = (
     else os.environ.get("NUMBA_CACHE_DIR", "")
 )
 
-# The modules of all simulators are a million objects; each full collection walks through them.
-gc.set_threshold(50_000, 20, 50)
-
 import numpy as np
 import pytest
 
@@ -62,6 +59,9 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.traces.lazy import read
 from neuro_eqprop.traces.trace import Trace
 from sims.claims.experiments.common import samples
+
+# The modules of all simulators are a million objects; each full collection walks through them.
+gc.set_threshold(50_000, 20, 50)
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 
