@@ -31,6 +31,7 @@ NUMBA: Any = numba.core
 
 __all__ = [
     "event",
+    "inlined_leaf",
     "inner",
     "inner_reordered",
     "intrinsic",
@@ -57,6 +58,11 @@ def inner(function: Function) -> Function:
 def leaf(function: Function) -> Function:
     """As `inner`, for a function that allocates nothing and that only compiled code calls."""
     return cast(Function, numba.njit(error_model="numpy", **LEAF)(function))
+
+
+def inlined_leaf(function: Function) -> Function:
+    """As `leaf`, and always inlined."""
+    return cast(Function, numba.njit(error_model="numpy", forceinline=True, **LEAF)(function))
 
 
 def inner_reordered(function: Function) -> Function:

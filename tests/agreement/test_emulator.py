@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -15,6 +16,7 @@ from neuro_eqprop.dynamics.schedules import free_only, three_phase
 from neuro_eqprop.networks.activations import LINEAR, TANH, tanh
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.emulator import packed, simulator
+from neuro_eqprop.simulators.emulator.kernels import emulate
 from neuro_eqprop.simulators.emulator.simulator import Emulator
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record
 from neuro_eqprop.simulators.registry import load_backend
@@ -145,15 +147,44 @@ def test_sparse_weights_take_the_room_of_what_is_there() -> None:
     weight = np.zeros((5, 12))
     weight[2, 7] = 0.5
     tables = packed.tabulate(pair(np.random.default_rng(0), weight))
-    assert tables.weights.size == tables.rows.size == 2
+    assert tables.packed.words.size == 2
+    assert not tables.packed.weights.size
 
 
-def test_populations_alike_are_done_in_one_go() -> None:
-    network = pair(np.random.default_rng(0))
-    assert len(packed.tabulate(network).blocks) == 1
-    other = replace(network.populations[1], neuron=replace(INTEGRATOR, threshold=0.5))
-    apart = replace(network, populations=(network.populations[0], other))
-    assert len(packed.tabulate(apart).blocks) == 2
+def dtypes(network: SpikingNetwork, current: Array) -> list[str]:
+    """Types of the state, the sums and the weights in which a network ran, which must agree."""
+    used = []
+
+    def noted(*arguments: Any) -> None:  # noqa: ANN401
+        flat, _, space, *_ = arguments
+        used.append([array.dtype.name for array in (space.state, space.one, flat.weights)])
+        emulate(*arguments)
+
+    stimulus, once = Stimulus(3, {"a": current}, {}), free_only(steps=20, window=8)
+    with patch.object(simulator, "emulate", noted):
+        sink = MemorySink()
+        got = Emulator().run(network, stimulus, once, record=LOGGED, sink=sink)
+    right = MemorySink()
+    want = load_backend("reference").run(network, stimulus, once, record=LOGGED, sink=right)
+    same(CaseRun(got, sink.recordings), CaseRun(want, right.recordings))
+    return list(used[-1])
+
+
+def test_formats_are_as_short_as_they_are_exact() -> None:
+    network, current = pair(np.random.default_rng(0)), np.linspace(-0.5, 0.5, 36).reshape(3, 12)
+    on_grid = np.rint(current * 4096) / 4096
+    short, whole, long = ["float32"] * 3, ["float64", "int32", "int16"], ["float64"] * 3
+    assert dtypes(network, on_grid) == short
+    assert dtypes(network, current) == whole  # currents that are on no grid
+    assert dtypes(network, 1e6 + on_grid) == whole  # too large for 24 bits
+    leaky = tuple(
+        replace(p, neuron=replace(INTEGRATOR, voltage_decay=0.1)) for p in network.populations
+    )
+    assert dtypes(replace(network, populations=leaky), on_grid) == whole
+    fine = pair(np.random.default_rng(0), np.full((5, 12), 2.0**-20 + 0.5))
+    assert dtypes(fine, on_grid) == long  # weights of 20 bits
+    large = pair(np.random.default_rng(0), np.full((5, 12), 2.0**40))
+    assert dtypes(large, on_grid) == whole  # 16 bits of a coarse grid
 
 
 def test_the_tables_of_a_network_are_kept_until_it_changes() -> None:
@@ -172,7 +203,7 @@ def test_the_tables_of_a_network_are_kept_until_it_changes() -> None:
 def test_large_runs_are_done_in_parts() -> None:
     network = pair(np.random.default_rng(0))
     whole = ran(Emulator(), network, record=LOGGED, samples=7)
-    for word, size in (("ROOM", 40 * 20 * 2), ("WORK", 17 * 20 * 3), ("ROOM", 1)):
+    for word, size in (("ROOM", 40 * 20 * 2), ("WORK", 17 * 20 * 3), ("WORK", 1), ("ROOM", 1)):
         with patch.object(simulator, word, size):
             same(ran(Emulator(), network, record=LOGGED, samples=7), whole)
 
@@ -213,8 +244,6 @@ def test_a_stimulus_that_does_not_fit_is_refused() -> None:
 
 def test_all_networks_share_few_compiled_functions() -> None:
     """Compiling takes seconds: once a number format, kinds of neurons, and with convolutions."""
-    from neuro_eqprop.simulators.emulator.kernels import emulate
-
     for number in range(4):
         case = draw_case(4, number)
         run_case(load_backend("emulator"), case)

@@ -1,9 +1,15 @@
 """Compiled loops of the emulator: the step of `neuro_eqprop.spiking.ir`, event by event.
 
-The units of all populations are stored in flat arrays; a:z is a range of units. A unit that sends a
-message appends its index to a list, and when the list arrives, only the weights of the units on it
-are added. Operations on a unit are never reordered or fused, so that results equal those of the
-reference bit for bit. Indices are unsigned, so that the compiler adds no checks for negative ones.
+A population occupies whole tiles of 64 lanes. Several samples step side by side, and messages
+arrive in the order projection, tile of the target, sample, source: so a tile of weights stays in
+the cache for all samples. The units that send are listed, and only their weights are added.
+
+Numbers have the formats that `neuro_eqprop.simulators.emulator.packed` has proven exact: weights in
+int16 on a dyadic grid and sums in int32, or both in floating point; states in float64, or in
+float32 where no value needs more bits. Operations on a unit are never reordered or fused, so that
+results equal those of the reference bit for bit. Indices are unsigned, so that the compiler adds no
+checks for negative ones. All variables of a tile are neighbors in one array at constant distances,
+so that the compiler knows them to be distinct and uses vector instructions.
 
 Everything is compiled as a part of `emulate`, which Numba caches on disk and recompiles when this
 file changes. So every function that it calls must be in this file.
@@ -20,69 +26,112 @@ from llvmlite import ir
 from numpy import uint64
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.common.jit import intrinsic, leaf, outer_leaf, types
+from neuro_eqprop.common.jit import inlined_leaf as leaf
+from neuro_eqprop.common.jit import intrinsic, outer_leaf, types
 
+Numbers: TypeAlias = npt.NDArray[Any]
+"""An array in one of the formats."""
 Places: TypeAlias = npt.NDArray[np.uint64]
+Units: TypeAlias = npt.NDArray[np.uint32]
 Marks: TypeAlias = npt.NDArray[np.uint8]
 Rows: TypeAlias = npt.NDArray[np.int32]
 
 SPIKING, GRADED = 0, 1
 """Kinds of neuron."""
-START, STOP, KIND, GATED, FOLLOWS = range(5)
-"""Columns of the tables of populations and blocks; GATED if input with a gain of beta arrives."""
+START, STOP, KIND, GATED, FOLLOWS, FIRST = range(6)
+"""Columns of the table of populations: its units, and its FIRST lane; GATED if input with a gain of
+beta arrives."""
 PREDICTIVE, RANDOM = 1, 2
 """How a population encodes the rate that it FOLLOWS; zero if it follows none."""
 SOURCE, TARGET, DELAY, BY_BETA, FORM, OFFSET, IMAGE = range(7)
 """Columns of the table of projections; OFFSET is where its weights, or its heads, begin."""
-DENSE_COLUMNS, SPARSE_COLUMNS, CONVOLUTION, TRANSPOSED = range(4)
-"""Forms of a projection: dense columns, sparse columns, convolution and its transpose."""
+DENSE_TILES, SPARSE_COLUMNS, CONVOLUTION, TRANSPOSED = range(4)
+"""Forms of a projection: dense tiles, sparse columns, convolution and its transpose."""
 CHANNELS, HEIGHT_IN, WIDTH_IN, OUTPUTS, HEIGHT_OUT, WIDTH_OUT = range(6)
 KERNEL_HEIGHT, KERNEL_WIDTH, KERNEL_STRIDE, PADDING, POOL = range(6, 11)
 """Columns of the table of images: the shapes of a convolution; HEIGHT_IN and WIDTH_IN are those
 after pooling."""
 LOW, HIGH, CURVE = range(3)
-"""Constants of a block: the range of its activation, which only clips use, and its curve."""
+"""Constants of a population: the range of its activation, which only clips use, and its curve."""
 CLIPPED, TANH, OTHER = range(3)
 """Curves: clipped, tanh, and one that Python computes."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
-"""Further constants of a block of spiking units."""
+"""Further constants of spiking units."""
 THETA, INVERSE, DAMPING, UNIT = range(3, 7)
-"""Further constants of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+"""Further constants of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+SCALE = 9
+"""The value of one in the sums of a population."""
 BEFORE, GAIN, STEP = range(3)
-"""Columns of the courses of a block that follows a rate: lambda of the step before, lambda, eps."""
+"""Columns of the courses of what follows a rate: lambda of the step before, lambda, eps."""
 WRAPS, SATURATIONS = range(2)
-"""Columns of the table of overflows, which has a row for each block."""
-INPUT, INPUT_BETA, CURRENT, HELD, SUM_BETA, SENT, EXTERNAL, DRIVE, MESSAGE, AIM, REST, POWER = (
-    range(12)
-)
-"""Rows of the state.
+"""Columns of the table of overflows, which has a row for each population."""
 
-INPUT and INPUT_BETA are the input of this step with a gain of one and of beta. CURRENT is that of a
-spiking unit, or the sum of INPUT of a graded one, whose sum of INPUT_BETA is SUM_BETA. HELD is the
-voltage or the graded state, SENT the sum of graded messages or the rate that is followed. AIM, REST
-and POWER are workspace of the activation.
+LANES = 64
+"""Lanes of a tile."""
+FEW = 16
+"""Lanes that are added of a tile that has no more units."""
+TILE = uint64(LANES)
+ROWS = 13
+"""Variables of a tile."""
+(
+    HELD,
+    OUTSIDE,
+    DRIVE,
+    DRIVES,
+    MESSAGE,
+    COUNT,
+    FIRING,
+    CURRENT,
+    SUM_BETA,
+    SENT,
+    AIM,
+    WORK,
+    SCALED,
+) = (uint64(LANES * row) for row in range(ROWS))
+"""Where each variable begins in a tile.
+
+HELD is the voltage or the graded state, OUTSIDE the external input. DRIVES, COUNT and FIRING are
+sums: of the drive and of what fires over a window, of messages over a phase. CURRENT is that of a
+spiking unit, or the sum of the input of a graded one, whose sum with a gain of beta is SUM_BETA;
+SENT is the sum of graded messages, or the rate that is followed. AIM, WORK and SCALED are
+workspace.
 """
-ROWS, MEMORY = 12, 6
-"""Rows of the state, and how many of the first rows are zero at the start of a sample."""
+REACH = uint64(2**16)
+"""Targets that 16 bits of a word of sparse columns tell apart."""
+AHEAD = uint64(3)
+"""Sparse columns that are fetched ahead."""
+LINE = uint64(16)
+"""Words in a line of the cache."""
 
 POWERS = 2.0 ** np.arange(59)
 TOP, MODULUS, FRACTION = 2.0**23, 2.0**24, 2.0**6
 """24-bit numbers: limit of their size, modulus of a wrap; scale of the fractional bits."""
-FOUR, NEXT, STRIDE = uint64(4), uint64(1), uint64(0x9E3779B97F4A7C15)
+NEXT, STRIDE = uint64(1), uint64(0x9E3779B97F4A7C15)
+
+SET_BITS = np.zeros(256 * 8, dtype=np.uint8)
+"""The places of the bits that are set, eight entries for each byte."""
+for _byte in range(256):
+    _places = [place for place in range(8) if _byte >> place & 1]
+    SET_BITS[8 * _byte : 8 * _byte + len(_places)] = _places
 
 
 class FlatNetwork(NamedTuple):
     """A network as flat arrays, see `neuro_eqprop.simulators.emulator.packed.Tables`."""
 
     populations: Ints
-    blocks: Ints
-    constants: Array
+    constants: Numbers
     curves: Ints
-    """Addresses of the activations of blocks that Python computes."""
+    """Addresses of the activations of populations that Python computes."""
     projections: Ints
-    heads: Ints
-    rows: Rows
-    weights: Array
+    weights: Numbers
+    """Dense tiles: by tile of the target and source, the weights of 64 lanes."""
+    kernels: Array
+    heads: Units
+    """Where the sparse column of each block of targets and source begins."""
+    words: Rows
+    """Sparse columns: 16 bits of the target, and above them 16 bits of the weight."""
+    sparse_weights: Array
+    """The weights of sparse columns if they do not fit into 16 bits, else empty."""
 
 
 class SampleArrays(NamedTuple):
@@ -98,7 +147,7 @@ class SampleArrays(NamedTuple):
     pull: Array
     """(samples, units); it may have no columns."""
     starts: Places
-    """Mixed seed of the random numbers of each block."""
+    """Mixed seed of the random numbers of each population."""
     messages: Ints
     """Results (samples, phases, units), as are firing and drives."""
     firing: Array
@@ -109,19 +158,32 @@ class SampleArrays(NamedTuple):
     """Recorded values (samples, steps, columns)."""
     halt: Ints
     """The call returns early once this is not zero."""
+    grid: float
+    """In float32, what external input times it has to be: an integer, and at most `most`."""
+    most: float
+    refused: Ints
+    """Set where external input is not; the call returns early then."""
 
 
 class Workspace(NamedTuple):
-    """State of the units, marks of those that send, and buffers."""
+    """State of the samples that step side by side, and buffers."""
 
-    state: Array
-    sends: Marks
-    lists: Places
-    """The units that sent a message, by step and population."""
+    one: Numbers
+    """Input of this step with a gain of one (samples, lanes), flat."""
+    by_beta: Numbers
+    """Input of this step with a gain of beta; empty if there is none."""
+    state: Numbers
+    """Variables (samples, tiles, ROWS, 64), flat."""
+    lists: Units
+    """The units that sent a message (delays, samples, lanes), flat."""
     payloads: Array
-    """Their messages."""
+    """Their messages; empty if all are spikes."""
     ends: Ints
-    """End of the list of each step and population."""
+    """Length of the list of each step, sample and population."""
+    settled: Marks
+    """Tiles of graded units that change no more unless input arrives (samples, tiles), flat."""
+    buffer: Array
+    """Drives and rates of a population whose activation Python computes."""
     image_buffers: Array
     places: Places
 
@@ -129,34 +191,154 @@ class Workspace(NamedTuple):
 class Sent(NamedTuple):
     """The messages that arrive from a population: lists[begin:end], with their payloads."""
 
-    lists: Places
-    payloads: Array
-    begin: int
-    end: int
+    lists: Units
+    payloads: Any
+    """An array; None if all are one."""
+    begin: np.uint64
+    end: np.uint64
 
 
-@leaf
-def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
-    """y = `networks.activations.tanh`(u), bit for bit; `rest` and `power` are workspace."""
-    for i in range(uint64(a), uint64(z)):
-        size = abs(u[i])
-        doubled = 2.0 * (size if size < 20.0 else 20.0)
-        k = np.rint(doubled * 1.4426950408889634)
-        rest[i] = (doubled - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
-        power[i] = POWERS[uint64(k)]
-        y[i] = 1.0
-    for n in range(14, 0, -1):
-        for i in range(uint64(a), uint64(z)):
-            y[i] = 1.0 + rest[i] * y[i] / n
-    for i in range(uint64(a), uint64(z)):
-        positive = 1.0 - 2.0 / (y[i] * power[i] + 1.0)
-        y[i] = positive if u[i] > 0.0 else (-positive if u[i] < 0.0 else 0.0)
+def element(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    """Pointer to an element of an array."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [index])
 
 
-def call_address(_typing: Any, function: Any, size: Any, u: Any, y: Any) -> Any:  # noqa: ANN401
+def lanes(builder: Any, pointer: Any, width: int = LANES) -> Any:
+    """The elements from a pointer on as a pointer to a vector."""
+    kind = ir.VectorType(pointer.type.pointee, width)
+    return builder.bitcast(pointer, kind.as_pointer())
+
+
+def cast_like(_typing: Any, value: Any, array: Any) -> Any:
+    """A number, in the type of the elements of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.cast(builder, arguments[0], signature.args[0], signature.return_type)
+
+    return array.dtype(value, array), generate
+
+
+def find_messages(_typing: Any, state: Any, place: Any) -> Any:
+    """The lanes from a place on that are not zero, as the bits of a word."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = lanes(builder, element(context, builder, state, *arguments))
+        values = builder.load(pointer, align=state.dtype.bitwidth // 8)
+        zero = ir.Constant(values.type, None)
+        return builder.bitcast(builder.fcmp_unordered("!=", values, zero), ir.IntType(LANES))
+
+    return types.uint64(state, types.uint64), generate
+
+
+def tile_adder(width: int) -> Callable[..., Any]:
+    """An operation on the first `width` lanes of a tile."""
+
+    def add_tile(
+        _typing: Any,
+        into: Any,
+        place: Any,
+        weights: Any,
+        offset: Any,
+        sent: Any,
+    ) -> Any:
+        """Add the weights of the sources that sent, one source after the other."""
+        flat = dict(zip(Sent._fields, sent.types, strict=True))
+        graded = flat["payloads"] != types.none
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            sums, first, tiles, begin_of_tile, messages = arguments
+            lists, payloads, begin, end = (
+                builder.extract_value(messages, k) for k in range(len(Sent._fields))
+            )
+            target = lanes(builder, element(context, builder, into, sums, first), width)
+            size, source_type = into.dtype.bitwidth // 8, weights.dtype
+            start, before = builder.load(target, align=size), builder.block
+            loop, after = builder.append_basic_block("add"), builder.append_basic_block("added")
+            builder.cbranch(builder.icmp_unsigned("<", begin, end), loop, after)
+            builder.position_at_end(loop)
+            now, total = builder.phi(begin.type), builder.phi(start.type)
+            now.add_incoming(begin, before)
+            total.add_incoming(start, before)
+            listed = builder.load(element(context, builder, flat["lists"], lists, now))
+            source = builder.mul(builder.zext(listed, now.type), ir.Constant(now.type, LANES))
+            at = element(context, builder, weights, tiles, builder.add(begin_of_tile, source))
+            column = builder.load(lanes(builder, at, width), align=source_type.bitwidth // 8)
+            if isinstance(source_type, types.Integer):
+                whole = isinstance(into.dtype, types.Integer)
+                column = (builder.sext if whole else builder.sitofp)(column, start.type)
+            if graded:
+                pointer = element(context, builder, flat["payloads"], payloads, now)
+                undefined, index = ir.Constant(start.type, ir.Undefined), ir.IntType(32)
+                single = builder.insert_element(
+                    undefined, builder.load(pointer), ir.Constant(index, 0)
+                )
+                zeros = ir.Constant(ir.VectorType(index, width), None)
+                column = builder.fmul(column, builder.shuffle_vector(single, undefined, zeros))
+            add = builder.add if isinstance(into.dtype, types.Integer) else builder.fadd
+            new, then = add(total, column), builder.add(now, ir.Constant(now.type, 1))
+            now.add_incoming(then, loop)
+            total.add_incoming(new, loop)
+            builder.cbranch(builder.icmp_unsigned("<", then, end), loop, after)
+            builder.position_at_end(after)
+            result = builder.phi(start.type)
+            result.add_incoming(start, before)
+            result.add_incoming(new, loop)
+            builder.store(result, target, align=size)
+            return context.get_dummy_value()
+
+        return types.void(into, types.uint64, weights, types.uint64, sent), generate
+
+    return add_tile
+
+
+def write_list(_typing: Any, word: Any, unit: Any, end: Any, lists: Any, table: Any) -> Any:
+    """List the bits of a word that are set, counted from `unit`, from `end` on; the new end.
+
+    Eight bits at a time are looked up in SET_BITS, and eight entries are written.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        bits, first, begin, to, places = arguments
+        word_type, index, few = bits.type, ir.IntType(32), 8
+        eight, bytes_ = ir.VectorType(index, few), ir.VectorType(ir.IntType(few), few)
+        none, zeros = ir.Constant(eight, ir.Undefined), ir.Constant(eight, None)
+        single = builder.insert_element(none, builder.trunc(first, index), ir.Constant(index, 0))
+        base, at = builder.shuffle_vector(single, none, zeros), begin
+        for shift in range(0, LANES, few):
+            part = builder.lshr(bits, ir.Constant(word_type, shift))
+            byte = builder.and_(part, ir.Constant(word_type, 255))
+            row = builder.mul(byte, ir.Constant(word_type, few))
+            pointer = element(context, builder, table, places, row)
+            found = builder.load(builder.bitcast(pointer, bytes_.as_pointer()), align=1)
+            moved = builder.add(builder.zext(found, eight), ir.Constant(eight, [shift] * few))
+            target = element(context, builder, lists, to, at)
+            target = builder.bitcast(target, eight.as_pointer())
+            builder.store(builder.add(moved, base), target, align=4)
+            below = builder.and_(bits, ir.Constant(word_type, 2 ** (shift + few) - 1))
+            at = builder.add(begin, builder.ctpop(below))
+        return at
+
+    return types.uint64(types.uint64, types.uint64, types.uint64, lists, table), generate
+
+
+def fetch_line(_typing: Any, array: Any, index: Any) -> Any:
+    """Ask the processor to fetch the line of the cache that holds an element."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        pointer = builder.bitcast(element(context, builder, array, *arguments), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(fetch, [pointer, *(ir.Constant(flag, value) for value in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
+
+
+def call_address(_typing: Any, function: Any, size: Any, u: Any, y: Any) -> Any:
     """Call the function at an address with the addresses of two arrays of that size."""
 
-    def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word = ir.IntType(64)
         kind = ir.FunctionType(ir.VoidType(), [word, word, word]).as_pointer()
         builder.call(builder.inttoptr(arguments[0], kind), arguments[1:])
@@ -165,54 +347,50 @@ def call_address(_typing: Any, function: Any, size: Any, u: Any, y: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64, types.int64), call
 
 
+like: Callable[..., Any] = intrinsic(cast_like)
+sending: Callable[..., Any] = intrinsic(find_messages)
+add_columns: Callable[..., None] = intrinsic(tile_adder(LANES))
+add_few: Callable[..., None] = intrinsic(tile_adder(FEW))
+list_set_bits: Callable[..., Any] = intrinsic(write_list)
+fetch: Callable[..., None] = intrinsic(fetch_line)
 call_back: Callable[..., None] = intrinsic(call_address)
 
 
 @leaf
-def call_curve(function: int, a: int, z: int, u: Array, y: Array) -> None:
-    """y = rho(u), computed by Python."""
-    call_back(function, z - a, u[a:].ctypes.data, y[a:].ctypes.data)
+def add_sparse(
+    network: FlatNetwork,
+    payloads: Array | None,
+    sent: Sent,
+    reach: tuple[np.uint64, np.uint64, np.uint64],
+    arriving: Numbers,
+    x: np.uint64,
+) -> None:
+    """arriving += sparse columns, one block of targets after another; `payloads` None are one.
 
-
-@leaf
-def add_spikes(weights: Array, offset: int, sent: Sent, arriving: Array, a: int, z: int) -> None:
-    """arriving += the weight columns of the units that sent, four at a time."""
-    lists = sent.lists
-    first, size, base, now = uint64(a), uint64(z - a), uint64(offset), uint64(sent.begin)
-    while now + FOUR <= uint64(sent.end):
-        w, x = base + lists[now] * size, base + lists[now + NEXT] * size
-        y, v = base + lists[now + NEXT + NEXT] * size, base + lists[now + FOUR - NEXT] * size
-        for i in range(size):
-            pair = weights[w + i] + weights[x + i]
-            arriving[first + i] += pair + (weights[y + i] + weights[v + i])
-        now += FOUR
-    while now < uint64(sent.end):
-        w = base + lists[now] * size
-        for i in range(size):
-            arriving[first + i] += weights[w + i]
-        now += NEXT
-
-
-@leaf
-def add_messages(weights: Array, offset: int, sent: Sent, arriving: Array, a: int, z: int) -> None:
-    """arriving += the weight columns of the units that sent, each times its payload."""
-    lists, payloads = sent.lists, sent.payloads
-    first, size, base = uint64(a), uint64(z - a), uint64(offset)
-    for now in range(uint64(sent.begin), uint64(sent.end)):
-        w, q = base + lists[now] * size, payloads[now]
-        for i in range(size):
-            arriving[first + i] += weights[w + i] * q
-
-
-@leaf
-def add_sparse(network: FlatNetwork, offset: int, sent: Sent, arriving: Array, a: int) -> None:
-    """arriving += sparse columns, each times its payload; column j is heads[j]:heads[j + 1]."""
-    heads, rows, weights = network.heads, network.rows, network.weights
-    lists, payloads = sent.lists, sent.payloads
-    for now in range(uint64(sent.begin), uint64(sent.end)):
-        j, q = uint64(offset) + lists[now], payloads[now]
-        for k in range(uint64(heads[j]), uint64(heads[j + NEXT])):
-            arriving[uint64(a + rows[k])] += weights[k] * q
+    `reach` has the first of the columns' heads, and the numbers of sources and of lanes of targets.
+    """
+    heads, words, weights, lists = network.heads, network.words, network.sparse_weights, sent.lists
+    offset, sources, size = reach
+    for block in range((size + REACH - NEXT) // REACH):
+        base, into = offset + block * sources, x + block * REACH
+        for now in range(sent.begin, sent.end):
+            if now + AHEAD < sent.end:
+                later = base + uint64(lists[now + AHEAD])
+                for word in range(uint64(heads[later]), uint64(heads[later + NEXT]), LINE):
+                    fetch(words, word)
+            j = base + uint64(lists[now])
+            first, last = uint64(heads[j]), uint64(heads[j + NEXT])
+            if weights.size:
+                for k in range(first, last):
+                    w = weights[k] if payloads is None else weights[k] * payloads[now]
+                    at = into + uint64(words[k] & 0xFFFF)
+                    arriving[at] = like(arriving[at] + w, arriving)
+            else:
+                for k in range(first, last):
+                    weight = like(words[k] >> 16, arriving)
+                    w = weight if payloads is None else weight * payloads[now]
+                    at = into + uint64(words[k] & 0xFFFF)
+                    arriving[at] = like(arriving[at] + w, arriving)
 
 
 @leaf
@@ -224,8 +402,8 @@ def pool_messages(image: Ints, sent: Sent, pooled: Array, places: Places) -> int
     pool, wide = uint64(image[POOL]), uint64(image[WIDTH_IN])
     across, channels = wide * pool, uint64(image[CHANNELS])
     area, found = uint64(image[HEIGHT_IN]) * pool * across, uint64(0)
-    for now in range(uint64(sent.begin), uint64(sent.end)):
-        unit = sent.lists[now]
+    for now in range(sent.begin, sent.end):
+        unit = uint64(sent.lists[now])
         c, pixel = unit // area, unit % area
         at = ((pixel // across) // pool * wide + (pixel % across) // pool) * channels + c
         if pooled[at] == 0.0:
@@ -236,7 +414,9 @@ def pool_messages(image: Ints, sent: Sent, pooled: Array, places: Places) -> int
 
 
 @leaf
-def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, sums: Array) -> None:
+def spread_kernel(
+    image: Ints, weights: Array, offset: np.uint64, at: int, q: float, sums: Array
+) -> None:
     """sums (y, x, output) += q times the kernel around the place `at` (y, x, channel)."""
     channels, outputs = image[CHANNELS], uint64(image[OUTPUTS])
     stride, high, wide = image[KERNEL_STRIDE], image[KERNEL_HEIGHT], image[KERNEL_WIDTH]
@@ -253,7 +433,7 @@ def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, s
     for i in range(i_first, i_last + 1):
         row = (c * high + (y - stride * i)) * wide + wide - 1 - x
         for j in range(j_first, j_first + runs):
-            w = uint64(offset + (row + stride * j) * image[OUTPUTS])
+            w = offset + uint64((row + stride * j) * image[OUTPUTS])
             t = uint64((i * image[WIDTH_OUT] + j) * image[OUTPUTS])
             for o in range(length):
                 sums[t + o] += weights[w + o] * q
@@ -263,10 +443,10 @@ def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, s
 def add_convolution(
     image: Ints,
     weights: Array,
-    offset: int,
+    offset: np.uint64,
     sent: Sent,
-    arriving: Array,
-    a: int,
+    arriving: Numbers,
+    x: np.uint64,
     space: Workspace,
 ) -> None:
     """arriving += the convolution of the messages; resets the image buffers to zero."""
@@ -279,10 +459,10 @@ def add_convolution(
         if q != 0.0:
             spread_kernel(image, weights, offset, int(at), q, sums)
     outputs, pixels = uint64(image[OUTPUTS]), uint64(image[HEIGHT_OUT] * image[WIDTH_OUT])
-    first = uint64(a)
     for o in range(outputs):
         for pixel in range(pixels):
-            arriving[first + o * pixels + pixel] += sums[pixel * outputs + o]
+            at = x + o * pixels + pixel
+            arriving[at] += like(sums[pixel * outputs + o], arriving)
             sums[pixel * outputs + o] = 0.0
 
 
@@ -290,10 +470,10 @@ def add_convolution(
 def add_transposed(
     image: Ints,
     weights: Array,
-    offset: int,
+    offset: np.uint64,
     sent: Sent,
-    arriving: Array,
-    a: int,
+    arriving: Numbers,
+    x: np.uint64,
     sums: Array,
 ) -> None:
     """arriving += the transposed convolution of the messages; resets `sums` to zero."""
@@ -302,75 +482,28 @@ def add_transposed(
     high, wide = image[HEIGHT_IN], image[WIDTH_IN]
     tall, broad, wide_out = image[KERNEL_HEIGHT], image[KERNEL_WIDTH], image[WIDTH_OUT]
     area = uint64(image[HEIGHT_OUT] * wide_out)
-    for now in range(uint64(sent.begin), uint64(sent.end)):
-        unit, q = lists[now], payloads[now]
+    for now in range(sent.begin, sent.end):
+        unit, q = uint64(lists[now]), payloads[now]
         o, pixel = int(unit // area), int(unit % area)
         y = pixel // wide_out * image[KERNEL_STRIDE] - image[PADDING]
-        x = pixel % wide_out * image[KERNEL_STRIDE] - image[PADDING]
-        first, last = max(0, -x), min(broad, wide - x)
+        left = pixel % wide_out * image[KERNEL_STRIDE] - image[PADDING]
+        first, last = max(0, -left), min(broad, wide - left)
         for row in range(max(0, -y), min(tall, high - y)):
-            w = uint64(offset + ((o * tall + row) * broad + first) * image[CHANNELS])
-            t = uint64(((y + row) * wide + x + first) * image[CHANNELS])
+            w = offset + uint64(((o * tall + row) * broad + first) * image[CHANNELS])
+            t = uint64(((y + row) * wide + left + first) * image[CHANNELS])
             for c in range(uint64(max(0, last - first)) * channels):
                 sums[t + c] += weights[w + c] * q
-    across, start = uint64(wide) * pool, uint64(a)
+    across = uint64(wide) * pool
     for c in range(channels):
         for y_in in range(uint64(high) * pool):
             line = (y_in // pool) * uint64(wide) * channels + c
             for x_in in range(uint64(wide)):
                 value = sums[line + x_in * channels]
                 for p in range(pool):
-                    arriving[start + x_in * pool + p] += value
-            start += across
+                    arriving[x + x_in * pool + p] += like(value, arriving)
+            x += across
     for k in range(uint64(high * wide) * channels):
         sums[k] = 0.0
-
-
-@leaf
-def mix(beta: float, a: int, z: int, state: Array) -> None:
-    """Input += beta times the input with a gain of beta, which is reset to zero."""
-    one, by_beta = state[INPUT], state[INPUT_BETA]
-    for i in range(uint64(a), uint64(z)):
-        one[i] += beta * by_beta[i]
-        by_beta[i] = 0.0
-
-
-@leaf
-def smooth(keep: float, a: int, z: int, state: Array) -> None:
-    """Current of spiking units, u = keep u + input; writes it to the input."""
-    one, u = state[INPUT], state[CURRENT]
-    for i in range(uint64(a), uint64(z)):
-        u[i] = keep * u[i] + one[i]
-        one[i] = u[i]
-
-
-@leaf
-def fire(c: Array, a: int, z: int, state: Array, sends: Marks) -> None:
-    """Drive, voltage and spike of spiking units; their input holds the current, and is reset."""
-    one, outside, drive, held = state[INPUT], state[EXTERNAL], state[DRIVE], state[HELD]
-    keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
-    floor, ceiling = c[FLOOR], c[CEILING]
-    for i in range(uint64(a), uint64(z)):
-        d = one[i] + outside[i]
-        one[i] = 0.0
-        drive[i] = d
-        v = keep * held[i] + d
-        spike = v >= threshold
-        after = v - threshold if subtract else 0.0
-        v = after if spike else v
-        v = floor if v < floor else v
-        held[i] = ceiling if v > ceiling else v
-        sends[i] = spike
-
-
-@leaf
-def decode(before: float, a: int, z: int, state: Array) -> None:
-    """Current and drive of units that follow a rate; resets the input to zero."""
-    one, u, outside, drive = state[INPUT], state[CURRENT], state[EXTERNAL], state[DRIVE]
-    for i in range(uint64(a), uint64(z)):
-        u[i] = (1.0 - before) * u[i] + before * one[i]
-        one[i] = 0.0
-        drive[i] = u[i] + outside[i]
 
 
 @leaf
@@ -382,272 +515,396 @@ def mixed(z: np.uint64) -> np.uint64:
 
 
 @leaf
-def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) -> None:
-    """The same as `neuro_eqprop.spiking.counter_rng.uniform`, for one sample and a mixed seed."""
-    row = mixed(mixed(start + STRIDE * (uint64(sample) + NEXT)) + STRIDE * uint64(t))
-    for i in range(uint64(z - a)):
-        drawn[uint64(a) + i] = (mixed(row + STRIDE * i) >> uint64(11)) * 2.0**-53
+def random_row(start: np.uint64, sample: int, t: int) -> np.uint64:
+    """Counter of the first random number of a sample in a step."""
+    return mixed(mixed(start + STRIDE * (uint64(sample) + NEXT)) + STRIDE * uint64(t))
+
+
+@leaf
+def tanh(u: np.uint64, o: np.uint64, state: Array) -> None:
+    """AIM = `networks.activations.tanh` of the variable at u, bit for bit; it uses WORK, too."""
+    for i in range(TILE):
+        size = abs(state[u + i])
+        doubled = 2.0 * (size if size < 20.0 else 20.0)
+        k = np.rint(doubled * 1.4426950408889634)
+        rest = (doubled - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
+        state[o + MESSAGE + i] = rest
+        state[o + WORK + i] = POWERS[uint64(k)]
+        state[o + AIM + i] = 1.0
+    for n in range(14, 0, -1):
+        for i in range(TILE):
+            state[o + AIM + i] = 1.0 + state[o + MESSAGE + i] * state[o + AIM + i] / n
+    for i in range(TILE):
+        value = state[u + i]
+        positive = 1.0 - 2.0 / (state[o + AIM + i] * state[o + WORK + i] + 1.0)
+        state[o + AIM + i] = positive if value > 0.0 else (-positive if value < 0.0 else 0.0)
+
+
+@leaf
+def call_curve(function: int, size: np.uint64, o: np.uint64, state: Array, buffer: Array) -> None:
+    """AIM = rho(DRIVE) of a population, computed by Python in one call."""
+    u, y = buffer[:size], buffer[size : size + size]
+    for i in range(size):
+        u[i] = state[o + i // TILE * TILE * uint64(ROWS) + DRIVE + i % TILE]
+    call_back(function, np.int64(size), u.ctypes.data, y.ctypes.data)
+    for i in range(size):
+        state[o + i // TILE * TILE * uint64(ROWS) + AIM + i % TILE] = y[i]
+
+
+@leaf
+def take(arriving: Numbers, x: np.uint64, scale: float, row: np.uint64, state: Numbers) -> None:
+    """Move the input of a tile to a row of its variables; resets it to zero."""
+    zero = like(0, arriving)
+    for i in range(TILE):
+        state[row + i] = like(arriving[x + i], state) * scale
+        arriving[x + i] = zero
+
+
+@leaf
+def mix(beta: float, o: np.uint64, state: Array) -> None:
+    """WORK += beta AIM: the input with a gain of beta."""
+    for i in range(TILE):
+        state[o + WORK + i] += beta * state[o + AIM + i]
+
+
+@leaf
+def smooth(keep: float, part: float, o: np.uint64, state: Array) -> None:
+    """Current u = keep u + part WORK and drive of spiking units; WORK becomes the current."""
+    for i in range(TILE):
+        u = keep * state[o + CURRENT + i] + part * state[o + WORK + i]
+        state[o + CURRENT + i] = u
+        state[o + WORK + i] = u
+        state[o + DRIVE + i] = u + state[o + OUTSIDE + i]
+
+
+@leaf
+def fire(
+    c: Numbers,
+    scale: float,
+    counted: bool,
+    x: np.uint64,
+    o: np.uint64,
+    arriving: Numbers,
+    state: Numbers,
+) -> None:
+    """One step of plain spiking units whose current is their input; resets it to zero.
+
+    `counted` is one in the window, else zero.
+    """
+    keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0
+    floor, ceiling, zero, one = c[FLOOR], c[CEILING], like(0, state), like(1, state)
+    none, part = like(0, arriving), like(counted, state)
+    for i in range(TILE):
+        d = scale * like(arriving[x + i], state) + state[o + OUTSIDE + i]
+        arriving[x + i] = none
+        state[o + DRIVE + i] = d
+        state[o + DRIVES + i] += part * d
+        v = keep * state[o + HELD + i] + d
+        spike = v >= threshold
+        after = v - threshold if subtract else zero
+        v = after if spike else v
+        v = floor if v < floor else v
+        state[o + HELD + i] = ceiling if v > ceiling else v
+        message = one if spike else zero
+        state[o + MESSAGE + i] = message
+        state[o + COUNT + i] += message
+
+
+@leaf
+def draw(row: np.uint64, first: np.uint64, o: np.uint64, state: Array) -> None:
+    """MESSAGE = random numbers of `neuro_eqprop.spiking.counter_rng.uniform`, from a unit on."""
+    for i in range(TILE):
+        number = mixed(row + STRIDE * (first + i)) >> uint64(11)
+        state[o + MESSAGE + i] = number * 2.0**-53
 
 
 @leaf
 def follow_rate(
-    c: Array,
-    course: Array,
-    random: bool,
-    a: int,
-    z: int,
-    aim: Array,
-    state: Array,
-    sends: Marks,
+    c: Array, course: Array, kind: int, aim: np.uint64, o: np.uint64, state: Array
 ) -> None:
-    """Rate, voltage and spike of units that follow a rate; their message is a random number."""
-    x, held, drawn = state[SENT], state[HELD], state[MESSAGE]
+    """Rate, voltage and spike of units that follow rho(aim); MESSAGE may be a random number."""
     low, high, keep, threshold = c[LOW], c[HIGH], c[KEEP_VOLTAGE], c[THRESHOLD]
     subtract, floor, ceiling = c[SUBTRACT] != 0.0, c[FLOOR], c[CEILING]
-    gain, step = course[GAIN], course[STEP]
-    for i in range(uint64(a), uint64(z)):
-        rho = low if aim[i] < low else aim[i]
+    gain, step, random = course[GAIN], course[STEP], kind == RANDOM
+    for i in range(TILE):
+        rho, x = state[aim + i], state[o + SENT + i]
+        rho = low if rho < low else rho
         rho = high if rho > high else rho
-        y = x[i] + step * (rho - x[i])
-        v = keep * held[i] + (y - (1.0 - gain) * x[i]) / gain
-        spike = y > drawn[i] if random else v >= threshold
-        x[i] = y
+        y = x + step * (rho - x)
+        v = keep * state[o + HELD + i] + (y - (1.0 - gain) * x) / gain
+        spike = y > state[o + MESSAGE + i] if random else v >= threshold
+        state[o + SENT + i] = y
         after = v - threshold if subtract else 0.0
         v = after if spike else v
         v = floor if v < floor else v
-        held[i] = ceiling if v > ceiling else v
-        sends[i] = spike
+        state[o + HELD + i] = ceiling if v > ceiling else v
+        state[o + MESSAGE + i] = 1.0 if spike else 0.0
 
 
 @leaf
-def gather(a: int, z: int, state: Array) -> None:
-    """Summed input and drive of graded units without gated input; resets the input to zero."""
-    one, g_one, outside, drive = state[INPUT], state[CURRENT], state[EXTERNAL], state[DRIVE]
-    for i in range(uint64(a), uint64(z)):
-        g = g_one[i] + one[i]
-        g_one[i] = g
-        one[i] = 0.0
-        drive[i] = g + outside[i]
+def gather(o: np.uint64, state: Array) -> None:
+    """Summed input and drive of graded units without gated input."""
+    for i in range(TILE):
+        g = state[o + CURRENT + i] + state[o + WORK + i]
+        state[o + CURRENT + i] = g
+        state[o + DRIVE + i] = g + state[o + OUTSIDE + i]
 
 
 @leaf
-def gather_both(beta: float, a: int, z: int, state: Array) -> None:
-    """Summed inputs and drive of graded units with gated input; resets both inputs to zero."""
-    one, by_beta, g_one, g_beta, outside, drive = (
-        state[INPUT],
-        state[INPUT_BETA],
-        state[CURRENT],
-        state[SUM_BETA],
-        state[EXTERNAL],
-        state[DRIVE],
-    )
-    for i in range(uint64(a), uint64(z)):
-        g_one[i] += one[i]
-        one[i] = 0.0
-        g_beta[i] += by_beta[i]
-        by_beta[i] = 0.0
-        drive[i] = (g_one[i] + beta * g_beta[i]) + outside[i]
+def gather_both(beta: float, o: np.uint64, state: Array) -> None:
+    """Summed inputs and drive of graded units with gated input."""
+    for i in range(TILE):
+        g = state[o + CURRENT + i] + state[o + WORK + i]
+        by_beta = state[o + SUM_BETA + i] + state[o + AIM + i]
+        state[o + CURRENT + i] = g
+        state[o + SUM_BETA + i] = by_beta
+        state[o + DRIVE + i] = (g + beta * by_beta) + state[o + OUTSIDE + i]
 
 
 @leaf
-def send_graded(c: Array, a: int, z: int, aim: Array, state: Array, sends: Marks) -> None:
-    """State and message of graded units, which relax towards rho(aim)."""
-    held, sent, message = state[HELD], state[SENT], state[MESSAGE]
+def send_graded(c: Array, aim: np.uint64, o: np.uint64, state: Array) -> bool:
+    """State and message of graded units, which relax towards rho(aim); whether any changes."""
+    changed = 0
     theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
-    for i in range(uint64(a), uint64(z)):
-        rho = low if aim[i] < low else aim[i]
+    for i in range(TILE):
+        rho = state[aim + i]
+        rho = low if rho < low else rho
         rho = high if rho > high else rho
-        x = held[i] + damping * (rho - held[i])
-        held[i] = x
-        apart = x - sent[i]
+        held = state[o + HELD + i]
+        x = held + damping * (rho - held)
+        state[o + HELD + i] = x
+        apart = x - state[o + SENT + i]
         q = theta * np.rint(apart * inverse if inverse != 0.0 else apart / theta)
-        sent[i] += q
-        message[i] = q
-        sends[i] = q != 0.0
+        state[o + SENT + i] += q
+        state[o + MESSAGE + i] = q
+        changed += int(x != held) + int(q != 0.0)
+    return changed != 0
 
 
 @leaf
-def flow_fixed(c: Array, beta: float, a: int, z: int, state: Array) -> int:
-    """Current of spiking units in 24-bit integers; returns the number of wraps."""
-    one, by_beta, u = state[INPUT], state[INPUT_BETA], state[CURRENT]
-    keep, wraps = c[KEEP_CURRENT], 0
-    for i in range(uint64(a), uint64(z)):
-        arriving = one[i] + np.trunc(beta * by_beta[i])
-        by_beta[i] = 0.0
-        current = np.trunc(keep * u[i]) + FRACTION * arriving
+def mix_fixed(beta: float, o: np.uint64, state: Array) -> None:
+    """WORK += beta AIM in integers."""
+    for i in range(TILE):
+        state[o + WORK + i] += np.trunc(beta * state[o + AIM + i])
+
+
+@leaf
+def fire_fixed(
+    c: Array, counted: bool, x: np.uint64, o: np.uint64, arriving: Numbers, state: Array
+) -> tuple[int, int]:
+    """As `fire`, in 24-bit integers; returns the numbers of wraps and of saturated voltages."""
+    keep_current, keep, threshold = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[THRESHOLD]
+    subtract, floor, ceiling, none = c[SUBTRACT] != 0.0, c[FLOOR], c[CEILING], like(0, arriving)
+    part, wraps, saturations = 1.0 if counted else 0.0, 0, 0
+    for i in range(TILE):
+        arrived = FRACTION * like(arriving[x + i], state)
+        arriving[x + i] = none
+        current = np.trunc(keep_current * state[o + CURRENT + i]) + arrived
         fits = current - MODULUS * np.floor((current + (TOP - 1.0)) / MODULUS)
-        wraps += fits != current
-        u[i] = fits
-        one[i] = fits
-    return wraps
-
-
-@leaf
-def fire_fixed(c: Array, a: int, z: int, state: Array, sends: Marks) -> int:
-    """Drive, voltage and spike in 24-bit integers; returns the number of saturated voltages."""
-    one, outside, drive, held = state[INPUT], state[EXTERNAL], state[DRIVE], state[HELD]
-    keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
-    floor, ceiling, saturations = c[FLOOR], c[CEILING], 0
-    for i in range(uint64(a), uint64(z)):
-        d = one[i] + FRACTION * outside[i]
-        one[i] = 0.0
-        drive[i] = d
-        voltage = np.trunc(keep * held[i]) + d
+        wraps += int(fits != current)
+        state[o + CURRENT + i] = fits
+        d = fits + FRACTION * state[o + OUTSIDE + i]
+        state[o + DRIVE + i] = d
+        state[o + DRIVES + i] += part * d
+        voltage = np.trunc(keep * state[o + HELD + i]) + d
         v = 1.0 - TOP if voltage < 1.0 - TOP else voltage
         v = TOP - 1.0 if v > TOP - 1.0 else v
-        saturations += v != voltage
+        saturations += int(v != voltage)
         spike = v >= threshold
         after = v - threshold if subtract else 0.0
         v = after if spike else v
         v = floor if v < floor else v
-        held[i] = ceiling if v > ceiling else v
-        sends[i] = spike
-    return saturations
+        state[o + HELD + i] = ceiling if v > ceiling else v
+        message = 1.0 if spike else 0.0
+        state[o + MESSAGE + i] = message
+        state[o + COUNT + i] += message
+    return wraps, saturations
 
 
 @leaf
-def gather_fixed(beta: float, a: int, z: int, state: Array) -> int:
+def gather_fixed(beta: float, gated: bool, o: np.uint64, state: Array) -> int:
     """Summed inputs and drive of graded units in 24-bit integers; returns the number of wraps."""
-    one, by_beta, g_one, g_beta, outside, drive = (
-        state[INPUT],
-        state[INPUT_BETA],
-        state[CURRENT],
-        state[SUM_BETA],
-        state[EXTERNAL],
-        state[DRIVE],
-    )
     wraps = 0
-    for i in range(uint64(a), uint64(z)):
-        first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
-        one[i] = 0.0
-        by_beta[i] = 0.0
-        g_one[i] = first - MODULUS * np.floor((first + (TOP - 1.0)) / MODULUS)
-        g_beta[i] = second - MODULUS * np.floor((second + (TOP - 1.0)) / MODULUS)
-        wraps += int(g_one[i] != first) + int(g_beta[i] != second)
-        drive[i] = (g_one[i] + np.trunc(beta * g_beta[i])) + outside[i]
+    for i in range(TILE):
+        first = state[o + CURRENT + i] + state[o + WORK + i]
+        second = state[o + SUM_BETA + i] + (state[o + AIM + i] if gated else 0.0)
+        one = first - MODULUS * np.floor((first + (TOP - 1.0)) / MODULUS)
+        by_beta = second - MODULUS * np.floor((second + (TOP - 1.0)) / MODULUS)
+        wraps += int(one != first) + int(by_beta != second)
+        state[o + CURRENT + i] = one
+        state[o + SUM_BETA + i] = by_beta
+        state[o + DRIVE + i] = (one + np.trunc(beta * by_beta)) + state[o + OUTSIDE + i]
     return wraps
 
 
 @leaf
-def multiply(a: int, z: int, values: Array, factor: float, into: Array) -> None:
-    """into = factor values."""
-    for i in range(uint64(a), uint64(z)):
-        into[i] = factor * values[i]
+def tanh_fixed(unit: float, o: np.uint64, state: Array) -> None:
+    """AIM = tanh(DRIVE) in multiples of the unit, rounded to the nearest."""
+    for i in range(TILE):
+        state[o + SCALED + i] = state[o + DRIVE + i] * unit
+    tanh(o + SCALED, o, state)
+    inverse = 1.0 / unit
+    for i in range(TILE):
+        state[o + AIM + i] = np.rint(state[o + AIM + i] * inverse)
 
 
 @leaf
-def round_off(a: int, z: int, values: Array) -> None:
-    """Round each value to the nearest integer, ties to even."""
-    for i in range(uint64(a), uint64(z)):
-        values[i] = np.rint(values[i])
-
-
-@leaf
-def send_graded_fixed(c: Array, a: int, z: int, aim: Array, state: Array, sends: Marks) -> int:
-    """State and message of graded units in 24-bit integers; returns the number of saturations."""
-    held, sent, message = state[HELD], state[SENT], state[MESSAGE]
+def send_graded_fixed(c: Array, aim: np.uint64, o: np.uint64, state: Array) -> tuple[bool, int]:
+    """As `send_graded` in 24-bit integers; also returns the number of saturations."""
     theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
-    saturations = 0
-    for i in range(uint64(a), uint64(z)):
-        rho = low if aim[i] < low else aim[i]
+    saturations = changed = 0
+    for i in range(TILE):
+        rho = state[aim + i]
+        rho = low if rho < low else rho
         rho = high if rho > high else rho
-        state = held[i] + np.trunc(damping * (rho - held[i]))
-        x = 1.0 - TOP if state < 1.0 - TOP else state
+        held = state[o + HELD + i]
+        reached = held + np.trunc(damping * (rho - held))
+        x = 1.0 - TOP if reached < 1.0 - TOP else reached
         x = TOP - 1.0 if x > TOP - 1.0 else x
-        saturations += x != state
-        held[i] = x
-        q = np.rint((x - sent[i]) * inverse)
-        sent[i] += theta * q
-        message[i] = q
-        sends[i] = q != 0.0
-    return saturations
+        saturations += int(x != reached)
+        changed += int(x != held)
+        state[o + HELD + i] = x
+        q = np.rint((x - state[o + SENT + i]) * inverse)
+        state[o + SENT + i] += theta * q
+        state[o + MESSAGE + i] = q
+        changed += int(q != 0.0)
+    return changed + saturations != 0, saturations
 
 
 @leaf
-def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -> int:
-    """List the units that send, from index e on, and count them; returns the end of the list."""
-    first, stop = uint64(a), uint64(e)
-    for i in range(uint64(z - a)):
-        lists[stop] = i
-        stop += sends[first + i]
-    for now in range(uint64(e), stop):
-        counts[first + lists[now]] += 1
-    return int(stop)
+def count_messages(o: np.uint64, state: Numbers) -> None:
+    """COUNT += the messages of a tile."""
+    zero, one = like(0, state), like(1, state)
+    for i in range(TILE):
+        state[o + COUNT + i] += one if state[o + MESSAGE + i] != zero else zero
 
 
 @leaf
-def set_payloads(a: int, sent: Sent, message: Array) -> None:
+def set_payloads(sent: Sent, o: np.uint64, state: Numbers) -> None:
     """Copy the messages of the units on the list to their payloads."""
-    for now in range(uint64(sent.begin), uint64(sent.end)):
-        sent.payloads[now] = message[uint64(a) + sent.lists[now]]
+    for now in range(sent.begin, sent.end):
+        unit = uint64(sent.lists[now])
+        place = o + unit // TILE * TILE * uint64(ROWS) + MESSAGE + unit % TILE
+        sent.payloads[now] = state[place]
 
 
 @leaf
-def add(a: int, z: int, values: Array, sums: Array) -> None:
-    """sums += values."""
-    for i in range(uint64(a), uint64(z)):
-        sums[i] += values[i]
+def add(row: np.uint64, sums: np.uint64, state: Numbers) -> None:
+    """A row of sums += a row."""
+    for i in range(TILE):
+        state[sums + i] += state[row + i]
 
 
 @leaf
-def feed(beta: float, given: Array, pull: Array, fixed: bool, outside: Array) -> None:
-    """External input in a phase: outside = given + beta pull; in integers the product is cut."""
-    for i in range(uint64(outside.size)):
-        outside[i] = given[i]
-    if pull.size:
-        for i in range(uint64(outside.size)):
-            pulled = beta * pull[i]
-            outside[i] += np.trunc(pulled) if fixed else pulled
+def start_window(o: np.uint64, state: Numbers) -> None:
+    """FIRING of plain spikes is minus the COUNT before the window, until the phase ends."""
+    for i in range(TILE):
+        state[o + FIRING + i] = -state[o + COUNT + i]
 
 
 @leaf
-def add_counts(a: int, z: int, factor: float, counts: Ints, firing: Array) -> None:
-    """firing += factor counts."""
-    for i in range(uint64(a), uint64(z)):
-        firing[i] += factor * counts[i]
+def units_of(populations: Ints, p: int) -> np.uint64:
+    """Number of units of a population."""
+    return uint64(populations[p, STOP] - populations[p, START])
 
 
 @leaf
-def record_step(populations: Ints, columns: Ints, sends: Marks, state: Array, log: Array) -> None:
+def begin(network: FlatNetwork, x: np.uint64, space: Workspace) -> None:
+    """Set every unit of a sample to its resting state, with no input; x is its first lane."""
+    state, populations = space.state, network.populations
+    for p in range(populations.shape[0]):
+        lane, units = x + uint64(populations[p, FIRST]), units_of(populations, p)
+        spiking = populations[p, KIND] == SPIKING
+        half = network.constants[p, THRESHOLD] / like(2, state) if spiking else like(0, state)
+        for first in range(uint64(0), units, TILE):
+            o, left = (lane + first) * uint64(ROWS), units - first
+            for i in range(TILE):
+                space.one[lane + first + i] = 0
+                state[o + HELD + i] = half if i < left else like(0, state)
+            for row in (OUTSIDE, CURRENT, SUM_BETA, SENT):
+                for i in range(TILE):
+                    state[o + row + i] = 0
+            if space.by_beta.size:
+                for i in range(TILE):
+                    space.by_beta[lane + first + i] = 0
+
+
+@leaf
+def feed(
+    samples: SampleArrays,
+    k: int,
+    sample: int,
+    units: tuple[int, int],
+    fixed: bool,
+    o: np.uint64,
+    state: Numbers,
+) -> None:
+    """External input in phase k: OUTSIDE = given + beta pull; in integers the product is cut.
+
+    Resets the sums of the phase; o is the first tile of a population, of which `units` are.
+    """
+    begin, end = uint64(units[0]), uint64(units[1])
+    given, pull, beta, wrong = samples.given[sample], samples.pull[sample], samples.betas[k], 0
+    grid, most = samples.grid, samples.most
+    for first in range(begin, end, TILE):
+        for i in range(min(TILE, end - first)):
+            value = given[first + i]
+            if pull.size:
+                pulled = beta * pull[first + i]
+                value += np.trunc(pulled) if fixed else pulled
+            scaled = value * grid
+            wrong += int(scaled != np.rint(scaled)) + int(abs(scaled) > most)
+            state[o + OUTSIDE + i] = like(value, state)
+        for row in (DRIVES, COUNT, FIRING):
+            for i in range(TILE):
+                state[o + row + i] = 0
+        o += TILE * uint64(ROWS)
+    if wrong:
+        samples.refused[0] = 1
+
+
+@leaf
+def finish(
+    window: int, plain: bool, o: np.uint64, state: Numbers, results: tuple[Ints, Array, Array]
+) -> None:
+    """Write the results of a population in a phase; `plain` if its spikes are its rate."""
+    messages, firing, drives = results
+    for first in range(uint64(0), uint64(messages.size), TILE):
+        for i in range(min(TILE, uint64(messages.size) - first)):
+            count, fired = state[o + COUNT + i], state[o + FIRING + i]
+            messages[first + i] = np.int64(count)
+            firing[first + i] = np.float64(fired + count if plain else fired) / window
+            drives[first + i] = np.float64(state[o + DRIVES + i]) / window
+        o += TILE * uint64(ROWS)
+
+
+@leaf
+def record_step(populations: Ints, columns: Ints, x: np.uint64, state: Numbers, log: Array) -> None:
     """Write the recorded variables of a step to their columns; -1 is a variable not recorded."""
     for p in range(populations.shape[0]):
-        a, size = populations[p, START], populations[p, STOP] - populations[p, START]
+        o = (x + uint64(populations[p, FIRST])) * uint64(ROWS)
         for variable in range(columns.shape[1]):
-            at, marks = columns[p, variable], variable == 0 and populations[p, KIND] == SPIKING
-            row = MESSAGE if variable == 0 else (HELD if variable == 1 else DRIVE)
-            for i in range(size if at >= 0 else 0):
-                log[at + i] = float(sends[a + i]) if marks else state[row, a + i]
+            at, row = (
+                columns[p, variable],
+                MESSAGE if variable == 0 else (HELD if variable == 1 else DRIVE),
+            )
+            if at >= 0:
+                for i in range(uint64(populations[p, STOP] - populations[p, START])):
+                    value = state[o + i // TILE * TILE * uint64(ROWS) + row + i % TILE]
+                    log[uint64(at) + i] = value
 
 
 @leaf
-def begin(network: FlatNetwork, space: Workspace) -> None:
-    """Set every unit to its resting state, with no messages in transit."""
-    state, blocks = space.state, network.blocks
-    for row in range(MEMORY):
-        for i in range(uint64(state.shape[1])):
-            state[row, i] = 0.0
-    space.ends[:] = 0
-    for b in range(blocks.shape[0]):
-        if blocks[b, KIND] == SPIKING:
-            for i in range(uint64(blocks[b, START]), uint64(blocks[b, STOP])):
-                state[HELD, i] = network.constants[b, THRESHOLD] / 2
+def tiles_of(populations: Ints, p: int) -> np.uint64:
+    """Number of tiles of a population."""
+    return (uint64(populations[p, STOP] - populations[p, START]) + TILE - NEXT) // TILE
 
 
-def workspace(units: int, projections: Ints, populations: int, images: Ints) -> Workspace:
-    """The workspace of a network: allocated here, since code that allocates compiles slowly."""
-    depth = max([1, *projections[:, DELAY].tolist()])
-    sides = [[CHANNELS, HEIGHT_IN, WIDTH_IN], [OUTPUTS, HEIGHT_OUT, WIDTH_OUT]]
-    pixels = int(images[:, sides].prod(axis=2).max(initial=0))
-    length = depth * (units + 1)
-    return Workspace(
-        np.zeros((ROWS, units)),
-        np.zeros(units, dtype=np.uint8),
-        np.zeros(length, dtype=np.uint64),
-        np.ones(length),
-        np.zeros((depth, populations), dtype=np.int64),
-        np.zeros((2, pixels)),
-        np.zeros(units if pixels else 0, dtype=np.uint64),
-    )
+@leaf
+def valid_lanes(populations: Ints, p: int, tile: Any) -> np.uint64:
+    """The lanes of a tile that are units, as bits."""
+    left = uint64(populations[p, STOP] - populations[p, START]) - tile * TILE
+    return ~uint64(0) if left >= TILE else (NEXT << left) - NEXT
 
 
 @outer_leaf
@@ -656,8 +913,8 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     samples: SampleArrays,
     space: Workspace,
     images: Ints | None,
-    spiking_blocks: Ints | None,
-    graded_blocks: Ints | None,
+    spiking: bool | None,
+    graded: bool | None,
     courses: Array | None,
     overflows: Ints | None,
 ) -> None:
@@ -672,136 +929,231 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
         The network, what the samples are given and where results go, and the workspace.
     images
         Shapes of convolutions, a row each; None if there are none.
-    spiking_blocks, graded_blocks
+    spiking, graded
         None if the network has no such units.
     courses
-        Courses of blocks that follow a rate (blocks, steps, 3).
+        Courses of populations that follow a rate (populations, steps, 3).
     overflows
-        Counts of overflows (blocks, 2) if the network is in fixed point; float64 represents its
-        integers exactly.
+        Counts of overflows (populations, 2) if the network is in fixed point; float64 represents
+        its integers exactly.
     """
-    populations, blocks, projections = network.populations, network.blocks, network.projections
-    weights, lengths, betas, given = network.weights, samples.lengths, samples.betas, samples.given
-    units, depth, width = given.shape[1], space.ends.shape[0], given.shape[1] + 1
-    state, sends, lists, ends = space.state, space.sends, space.lists, space.ends
-    payloads, drive, aim, message = space.payloads, state[DRIVE], state[AIM], state[MESSAGE]
-    rest, power = state[REST], state[POWER]
-    for sample in range(given.shape[0]):
-        begin(network, space)
+    populations, projections, constants = (
+        network.populations,
+        network.projections,
+        network.constants,
+    )
+    lengths, betas, state, lists = samples.lengths, samples.betas, space.state, space.lists
+    depth, block, ends = space.ends.shape[0], space.ends.shape[1], space.ends
+    tiles = uint64(space.one.size) // TILE // uint64(block)
+    width, size = tiles * TILE, uint64(ROWS)
+    for start in range(0, samples.given.shape[0], block):
+        together = min(block, samples.given.shape[0] - start)
+        for s in range(together):
+            begin(network, uint64(s) * width, space)
+        ends[:] = 0
         t = slot = 0
         for k in range(betas.size):
             beta, steps, window = betas[k], lengths[k, 0], lengths[k, 1]
-            counts, rates = samples.messages[sample, k], samples.firing[sample, k]
-            means = samples.drives[sample, k]
-            feed(beta, given[sample], samples.pull[sample], overflows is not None, state[EXTERNAL])
+            for s in range(together):
+                for p in range(populations.shape[0]):
+                    units = (populations[p, START], populations[p, STOP])
+                    o = (uint64(s) * width + uint64(populations[p, FIRST])) * size
+                    feed(samples, k, start + s, units, overflows is not None, o, state)
+            if samples.refused[0] != 0:
+                return
             for tick in range(steps):
                 if samples.halt[0] != 0:
                     return
                 for j in range(projections.shape[0]):
                     p, target = projections[j, SOURCE], projections[j, TARGET]
+                    gated, offset = projections[j, BY_BETA], uint64(projections[j, OFFSET])
+                    if gated and beta == 0.0 and populations[target, KIND] == SPIKING:
+                        continue
                     then = slot - projections[j, DELAY]
                     then += depth if then < 0 else 0
-                    sent = Sent(
-                        lists, payloads, then * width + populations[p, START], ends[then, p]
+                    into = space.by_beta if gated else space.one
+                    form, sources = (
+                        projections[j, FORM],
+                        populations[p, STOP] - populations[p, START],
                     )
-                    gated, offset = projections[j, BY_BETA], projections[j, OFFSET]
-                    lost = gated and beta == 0.0 and populations[target, KIND] == SPIKING
-                    if sent.end <= sent.begin or lost:
+                    row = uint64(then) * uint64(block) * width + uint64(populations[p, FIRST])
+                    to = uint64(populations[target, FIRST])
+                    if form == DENSE_TILES:
+                        for tile in range(tiles_of(populations, target)):
+                            w = offset + tile * uint64(sources) * TILE
+                            narrow = units_of(populations, target) <= uint64(FEW)
+                            for s in range(uint64(together)):
+                                e = uint64(ends[then, s, p])
+                                if e == uint64(0):
+                                    continue
+                                x, first = s * width + to + tile * TILE, row + s * width
+                                space.settled[x // TILE] = 0
+                                if spiking is not None:  # noqa: SIM102 - a separate test is decided when compiling
+                                    if populations[p, KIND] == SPIKING:
+                                        spikes = Sent(lists, None, first, first + e)
+                                        if narrow:
+                                            add_few(into, x, network.weights, w, spikes)
+                                        else:
+                                            add_columns(into, x, network.weights, w, spikes)
+                                if graded is not None:  # noqa: SIM102
+                                    if populations[p, KIND] != SPIKING:
+                                        sent = Sent(lists, space.payloads, first, first + e)
+                                        if narrow:
+                                            add_few(into, x, network.weights, w, sent)
+                                        else:
+                                            add_columns(into, x, network.weights, w, sent)
                         continue
-                    a, z = populations[target, START], populations[target, STOP]
-                    into = state[INPUT_BETA] if gated else state[INPUT]
-                    form = projections[j, FORM]
-                    if images is not None:  # noqa: SIM102 - a separate test is decided when compiling
-                        if form >= CONVOLUTION:
+                    for s in range(uint64(together)):
+                        x, first = s * width + to, row + s * width
+                        sent = Sent(lists, space.payloads, first, first + uint64(ends[then, s, p]))
+                        if sent.end == sent.begin:
+                            continue
+                        for tile in range(tiles_of(populations, target)):
+                            space.settled[x // TILE + tile] = 0
+                        if form == SPARSE_COLUMNS:
+                            reach = (offset, uint64(sources), tiles_of(populations, target) * TILE)
+                            if spiking is not None:  # noqa: SIM102
+                                if populations[p, KIND] == SPIKING:
+                                    add_sparse(network, None, sent, reach, into, x)
+                            if graded is not None:  # noqa: SIM102
+                                if populations[p, KIND] != SPIKING:
+                                    add_sparse(network, space.payloads, sent, reach, into, x)
+                        elif images is not None:
                             image = images[projections[j, IMAGE]]
                             if form == TRANSPOSED:
                                 sums = space.image_buffers[1]
-                                add_transposed(image, weights, offset, sent, into, a, sums)
+                                add_transposed(image, network.kernels, offset, sent, into, x, sums)
                             else:
-                                add_convolution(image, weights, offset, sent, into, a, space)
-                            continue
-                    if form == SPARSE_COLUMNS:
-                        add_sparse(network, offset, sent, into, a)
-                        continue
-                    if spiking_blocks is not None:  # noqa: SIM102
-                        if populations[p, KIND] == SPIKING:
-                            add_spikes(weights, offset, sent, into, a, z)
-                    if graded_blocks is not None:  # noqa: SIM102
-                        if populations[p, KIND] != SPIKING:
-                            add_messages(weights, offset, sent, into, a, z)
-                for b in range(blocks.shape[0]):
-                    a, z, c = blocks[b, START], blocks[b, STOP], network.constants[b]
-                    curved, is_tanh = c[CURVE] != CLIPPED, c[CURVE] == TANH
-                    if spiking_blocks is not None:  # noqa: SIM102
-                        if blocks[b, KIND] == SPIKING:
-                            if overflows is not None:
-                                overflows[b, WRAPS] += flow_fixed(c, beta, a, z, state)
-                                overflows[b, SATURATIONS] += fire_fixed(c, a, z, state, sends)
-                                continue
-                            if blocks[b, GATED] and beta != 0.0:
-                                mix(beta, a, z, state)
-                            if courses is not None:  # noqa: SIM102
-                                if blocks[b, FOLLOWS]:
-                                    course, random = courses[b, t], blocks[b, FOLLOWS] == RANDOM
-                                    decode(course[BEFORE], a, z, state)
-                                    if is_tanh:
-                                        tanh(a, z, drive, aim, rest, power)
-                                    if c[CURVE] == OTHER:
-                                        call_curve(network.curves[b], a, z, drive, aim)
-                                    if random:
-                                        start, number = samples.starts[b], samples.first + sample
-                                        draw(a, z, start, number, t + 1, message)
-                                    goal = aim if curved else drive
-                                    follow_rate(c, course, random, a, z, goal, state, sends)
+                                add_convolution(
+                                    image, network.kernels, offset, sent, into, x, space
+                                )
+                for s in range(uint64(together)):
+                    for p in range(populations.shape[0]):
+                        c, scale, curve = constants[p], constants[p, SCALE], constants[p, CURVE]
+                        follows, plain = populations[p, FOLLOWS], populations[p, KIND] == SPIKING
+                        plain = plain and follows == 0
+                        lane = s * width + uint64(populations[p, FIRST])
+                        gated = populations[p, GATED] != 0
+                        wide = tiles_of(populations, p)
+                        mixes = gated and (beta != 0.0 or populations[p, KIND] != SPIKING)
+                        directly = plain and not mixes
+                        if overflows is None:
+                            directly = directly and c[KEEP_CURRENT] == 0
+                        active = 0
+                        for tile in range(uint64(0) if directly else wide):
+                            x = lane + tile * TILE
+                            o = x * size
+                            if graded is not None:
+                                if tick == 0:
+                                    space.settled[x // TILE] = 0
+                                if space.settled[x // TILE]:
                                     continue
-                            if c[KEEP_CURRENT] != 0.0:
-                                smooth(c[KEEP_CURRENT], a, z, state)
-                            fire(c, a, z, state, sends)
-                            continue
-                    if graded_blocks is not None:
-                        if overflows is not None:
-                            overflows[b, WRAPS] += gather_fixed(beta, a, z, state)
-                            if is_tanh:
-                                multiply(a, z, drive, c[UNIT], message)
-                                tanh(a, z, message, aim, rest, power)
-                                multiply(a, z, aim, 1.0 / c[UNIT], aim)
-                                round_off(a, z, aim)
-                            if c[CURVE] == OTHER:
-                                call_curve(network.curves[b], a, z, drive, aim)
-                            goal = aim if curved else drive
-                            clipped = send_graded_fixed(c, a, z, goal, state, sends)
-                            overflows[b, SATURATIONS] += clipped
-                            continue
-                        if blocks[b, GATED]:
-                            gather_both(beta, a, z, state)
-                        else:
-                            gather(a, z, state)
-                        if is_tanh:
-                            tanh(a, z, drive, aim, rest, power)
-                        if c[CURVE] == OTHER:
-                            call_curve(network.curves[b], a, z, drive, aim)
-                        send_graded(c, a, z, aim if curved else drive, state, sends)
-                for p in range(populations.shape[0]):
-                    a, z = populations[p, START], populations[p, STOP]
-                    spiking, counted = populations[p, KIND] == SPIKING, tick >= steps - window
-                    follows, e = populations[p, FOLLOWS] != 0, slot * width + a
-                    if spiking and not follows and tick == steps - window:
-                        add_counts(a, z, -1.0, counts, rates)
-                    ends[slot, p] = collect(a, z, sends, lists, e, counts)
-                    if graded_blocks is not None:  # noqa: SIM102
-                        if not spiking:
-                            set_payloads(a, Sent(lists, payloads, e, ends[slot, p]), message)
-                    if (follows or not spiking) and counted:
-                        add(a, z, state[SENT], rates)
-                if tick >= steps - window:
-                    add(populations[0, START], units, drive, means)
-                if samples.columns.size:
-                    record_step(populations, samples.columns, sends, state, samples.log[sample, t])
+                            active += 1
+                            take(space.one, x, scale, o + WORK, state)
+                            if mixes:
+                                take(space.by_beta, x, scale, o + AIM, state)
+                            if spiking is not None:  # noqa: SIM102
+                                if populations[p, KIND] == SPIKING:
+                                    if overflows is not None:
+                                        mix_fixed(beta, o, state)
+                                        continue
+                                    if mixes:
+                                        mix(beta, o, state)
+                                    if courses is not None:  # noqa: SIM102
+                                        if follows:
+                                            before = courses[p, t, BEFORE]
+                                            smooth(1.0 - before, before, o, state)
+                                            continue
+                                    smooth(c[KEEP_CURRENT], 1, o, state)
+                                    continue
+                            if graded is not None:
+                                if overflows is not None:
+                                    overflows[p, WRAPS] += gather_fixed(beta, mixes, o, state)
+                                elif mixes:
+                                    gather_both(beta, o, state)
+                                else:
+                                    gather(o, state)
+                        if courses is not None or graded is not None:  # noqa: SIM102
+                            if curve == OTHER and active:
+                                function, count = network.curves[p], units_of(populations, p)
+                                call_curve(function, count, lane * size, state, space.buffer)
+                        begun = uint64(slot) * uint64(block) * width + lane
+                        end, counted = begun, tick >= steps - window
+                        seed = uint64(0)
+                        if courses is not None:  # noqa: SIM102
+                            if follows == RANDOM:
+                                number = samples.first + start + int(s)
+                                seed = random_row(samples.starts[p], number, t + 1)
+                        for tile in range(wide):
+                            x = lane + tile * TILE
+                            o = x * size
+                            aim = o + (DRIVE if curve == CLIPPED else AIM)
+                            idle = False
+                            if spiking is not None:
+                                if plain:
+                                    if tick == steps - window:
+                                        start_window(o, state)
+                                    one = like(1, state)
+                                    if overflows is not None:
+                                        if directly:
+                                            over = fire_fixed(c, counted, x, o, space.one, state)
+                                        else:
+                                            over = fire_fixed(c, counted, o + WORK, o, state, state)
+                                        overflows[p, WRAPS] += over[0]
+                                        overflows[p, SATURATIONS] += over[1]
+                                    elif directly:
+                                        fire(c, scale, counted, x, o, space.one, state)
+                                    else:
+                                        fire(c, one, counted, o + WORK, o, state, state)
+                                elif courses is not None and populations[p, KIND] == SPIKING:
+                                    if curve == TANH:
+                                        tanh(o + DRIVE, o, state)
+                                    if follows == RANDOM:
+                                        draw(seed, tile * TILE, o, state)
+                                    follow_rate(c, courses[p, t], follows, aim, o, state)
+                            if graded is not None:  # noqa: SIM102
+                                if populations[p, KIND] != SPIKING:
+                                    idle = space.settled[x // TILE] != 0
+                                    if not idle:
+                                        if overflows is not None:
+                                            if curve == TANH:
+                                                tanh_fixed(c[UNIT], o, state)
+                                            changed, clipped = send_graded_fixed(c, aim, o, state)
+                                            overflows[p, SATURATIONS] += clipped
+                                        else:
+                                            if curve == TANH:
+                                                tanh(o + DRIVE, o, state)
+                                            changed = send_graded(c, aim, o, state)
+                                        space.settled[x // TILE] = not changed
+                                        idle = not changed
+                            if not idle:
+                                valid = valid_lanes(populations, p, tile)
+                                word = sending(state, o + MESSAGE) & valid
+                                end = list_set_bits(word, tile * TILE, end, lists, SET_BITS)
+                            if not plain:
+                                if not idle:
+                                    count_messages(o, state)
+                                if counted:
+                                    add(o + DRIVE, o + DRIVES, state)
+                                    add(o + SENT, o + FIRING, state)
+                        ends[slot, s, p] = end - begun
+                        if graded is not None:  # noqa: SIM102
+                            if populations[p, KIND] != SPIKING:
+                                sent = Sent(lists, space.payloads, begun, end)
+                                set_payloads(sent, lane * size, state)
+                    if samples.columns.size:
+                        log = samples.log[start + int(s), t]
+                        record_step(populations, samples.columns, s * width, state, log)
                 t += 1
                 slot = slot + 1 if slot + 1 < depth else 0
-            for p in range(populations.shape[0]):
-                if populations[p, KIND] == SPIKING and not populations[p, FOLLOWS]:
-                    add_counts(populations[p, START], populations[p, STOP], 1.0, counts, rates)
-            for i in range(uint64(units)):
-                rates[i] /= window
-                means[i] /= window
+            for s in range(together):
+                for p in range(populations.shape[0]):
+                    a, z = populations[p, START], populations[p, STOP]
+                    plain = populations[p, KIND] == SPIKING and populations[p, FOLLOWS] == 0
+                    o = (uint64(s) * width + uint64(populations[p, FIRST])) * size
+                    results = (
+                        samples.messages[start + s, k, a:z],
+                        samples.firing[start + s, k, a:z],
+                        samples.drives[start + s, k, a:z],
+                    )
+                    finish(window, plain, o, state, results)

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.emulator.packed import CACHED, TOGETHER, to_tiles
+from neuro_eqprop.simulators.emulator.sparse_columns import REACH
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.synapses import ConvolutionSynapses, DenseSynapses, Synapses
 
-STATE = 12 * 8 + 1 + 16
-"""Bytes per unit: its variables, a flag, and an entry in the list of messages."""
+STATE = 13 * 8 + 16 + 12
+"""Bytes per unit: its variables, its input, and an entry in the list of messages."""
 RESULTS = 3 * 8
 """Bytes of results per unit, sample and phase."""
 INPUT = 2 * 8
@@ -21,11 +23,12 @@ INPUT = 2 * 8
 def synapse_memory(synapses: Synapses) -> int:
     """Bytes of the tables of a projection: columns, sparse columns or a kernel."""
     if isinstance(synapses, DenseSynapses):
-        return 2 * 8 * synapses.weight.size
+        return 8 * synapses.weight.size
     if isinstance(synapses, ConvolutionSynapses):
         largest = max(np.prod(synapses.pooled), np.prod(synapses.output))
         return 8 * synapses.kernel.size + 3 * 8 * int(largest)
-    return 12 * synapses.parameters + 8 * (synapses.shape[1] + 1)
+    blocks = -(-synapses.shape[0] // REACH)
+    return 12 * synapses.parameters + 4 * (blocks * synapses.shape[1] + 1)
 
 
 def emulator_memory(network: SpikingNetwork, *, samples: int = 1, phases: int = 1) -> int:
@@ -49,7 +52,9 @@ def emulator_memory(network: SpikingNetwork, *, samples: int = 1, phases: int = 
     units = sum(population.size for population in network.populations)
     tables = sum(synapse_memory(projection.synapses) for projection in network.projections)
     depth = max((projection.delay for projection in network.projections), default=1)
-    each = units * (STATE + 16 * (depth - 1))
+    lanes = sum(to_tiles(population.size) for population in network.populations)
+    together = min(samples, TOGETHER if tables > CACHED else 1)
+    each = together * lanes * (STATE + 12 * (depth - 1))
     return tables + each + samples * units * (INPUT + phases * RESULTS)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator
 from ctypes import CFUNCTYPE, c_double, c_int64, c_void_p, cast
 from dataclasses import dataclass
 from math import frexp, inf
@@ -13,40 +14,43 @@ import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.networks.activations import HYPERBOLIC, Activation
+from neuro_eqprop.simulators.emulator.formats import (
+    ExactRange,
+    Multiples,
+    exact_range,
+    multiples,
+    shared_exponent,
+)
 from neuro_eqprop.simulators.emulator.kernels import (
     CLIPPED,
     CONVOLUTION,
     CURVE,
-    DENSE_COLUMNS,
-    FOLLOWS,
-    FORM,
-    GATED,
-    GRADED,
-    KIND,
-    OFFSET,
+    DENSE_TILES,
+    FIRST,
+    LANES,
     OTHER,
     PREDICTIVE,
     RANDOM,
     SPARSE_COLUMNS,
-    SPIKING,
-    START,
     STOP,
     TANH,
     TRANSPOSED,
     FlatNetwork,
+    Numbers,
     Rows,
+    Units,
 )
-from neuro_eqprop.simulators.emulator.sparse_columns import by_column
+from neuro_eqprop.simulators.emulator.sparse_columns import sparse_columns
 from neuro_eqprop.spiking.arithmetic import ONE, FloatArithmetic, to_12_bits
 from neuro_eqprop.spiking.counter_rng import mix
 from neuro_eqprop.spiking.fixed_point import integer_synapses
 from neuro_eqprop.spiking.ir import Gain, Neuron, RateTracking, SpikingNetwork
 from neuro_eqprop.spiking.kinds import GradedNeurons, SpikingNeurons
-from neuro_eqprop.spiking.neurons import Neurons, Numbers, neurons_of
+from neuro_eqprop.spiking.neurons import Neurons, neurons_of
+from neuro_eqprop.spiking.neurons import Numbers as Values
 from neuro_eqprop.spiking.synapses import (
     ConvolutionSynapses,
     DenseSynapses,
-    SparseSynapses,
     Synapses,
 )
 
@@ -55,53 +59,65 @@ Number = TypeVar("Number", np.float64, np.int64)
 CALL = CFUNCTYPE(None, c_int64, c_int64, c_int64)
 NO_RATE = (-inf, inf, float(CLIPPED))
 DENSE = 0.2
-"""Fraction of nonzero weights above which dense columns are faster than sparse ones."""
-COMPILED = 2**18
-"""Number of sparse weights above which sorting them is compiled."""
+"""Fraction of nonzero weights above which dense tiles are faster than sparse columns."""
+CACHED = 2**19
+"""Bytes of weights that stay in the cache of a processor."""
+TOGETHER = 64
+"""Samples that step side by side if the weights do not stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
     """A network as flat arrays, with the columns of `neuro_eqprop.simulators.emulator.kernels`.
 
-    A row of `populations` and `blocks` is (start, stop, kind, gated, follows); a block is a run of
-    populations with the same constants. A row of `projections` is (source, target, delay, by_beta,
-    form, offset, image). The weights of a source unit are adjacent; a kernel is stored once.
+    A row of `populations` is (start, stop, kind, gated, follows, first lane), one of `projections`
+    (source, target, delay, by_beta, form, offset, image). Weights are in 16 bits where possible, in
+    multiples of what one is in the sums of their target.
     """
 
     network: SpikingNetwork
+    digest: int
+    """Of the biases and dense weights that the tables were built from."""
     numbers: dict[str, Neurons]
     """The populations, with their values in floats or integers."""
-    copies: tuple[Array, ...]
-    """Copies of the biases and dense weights that the tables were built from."""
     place: dict[str, tuple[int, int]]
     """The range (start, stop) of the units of each population."""
     populations: Ints
-    blocks: Ints
     constants: Array
     projections: Ints
-    heads: Ints
-    rows: Rows
-    weights: Array
-    images: Ints
+    packed: Packed
+    exact: ExactRange | None
+    """When float32 is exact; None if never."""
 
     @property
     def units(self) -> int:
         """Total number of units."""
         return int(self.populations[-1, STOP])
 
-    def flat(self, curves: Ints) -> FlatNetwork:
-        """The network as `emulate` takes it, with the addresses of `CurveCalls`."""
-        neurons = (self.populations, self.blocks, self.constants, curves)
-        return FlatNetwork(*neurons, self.projections, self.heads, self.rows, self.weights)
+    @property
+    def lanes(self) -> int:
+        """Total number of lanes: those of whole tiles."""
+        start, stop, first = self.populations[-1, [0, STOP, FIRST]].tolist()
+        return int(first + to_tiles(stop - start))
 
     @property
-    def parts(self) -> tuple[Ints | None, Ints | None, Ints | None]:
-        """Images, spiking blocks and graded blocks; None for parts of the step not needed."""
-        graded = self.blocks[:, KIND] == GRADED
-        parts = (self.images, self.blocks[~graded], self.blocks[graded])
-        images, spiking_blocks, graded_blocks = (each if len(each) else None for each in parts)
-        return images, spiking_blocks, graded_blocks
+    def together(self) -> int:
+        """Samples that step side by side, which share each tile of weights."""
+        return 1 if self.packed.weights.nbytes <= CACHED else TOGETHER
+
+    def flat(self, curves: Ints, *, short: bool) -> FlatNetwork:
+        """The network as `emulate` takes it, with the addresses of `CurveCalls`.
+
+        `short` asks for constants in float32, and for weights of that type if there are few.
+        """
+        packed, constants, weights = self.packed, self.constants, self.packed.weights
+        if short:
+            constants = constants.astype(np.float32)
+            weights = weights.astype(np.float32) if self.together == 1 else weights
+        sparse = (packed.heads, packed.words, packed.sparse_weights)
+        return FlatNetwork(
+            self.populations, constants, curves, self.projections, weights, packed.kernels, *sparse
+        )
 
     def split(self, values: npt.NDArray[Number]) -> dict[str, npt.NDArray[Number]]:
         """Values by population; units are the last axis."""
@@ -109,8 +125,9 @@ class Tables:
 
     def to_float(self, values: Array, variable: str) -> dict[str, Array]:
         """Values of a variable by population, in floating point."""
+        sizes = {name: self.size(name, variable) for name in self.place}
         parts = self.split(values)
-        return {name: array * self.size(name, variable) for name, array in parts.items()}
+        return {n: part if sizes[n] == 1.0 else part * sizes[n] for n, part in parts.items()}
 
     def size(self, name: str, variable: str) -> float:
         """The scale of a population's variable: its value is scale times the number stored."""
@@ -119,7 +136,7 @@ class Tables:
             return float(neurons.payload(np.ones(1))[0])
         return neurons.firing_unit if variable == "sent" else neurons.shown
 
-    def to_units(self, name: str, values: Array | None) -> Numbers | float:
+    def to_units(self, name: str, values: Array | None) -> Values | float:
         """A current or pull in the number format of a population."""
         return 0.0 if values is None else self.numbers[name].arithmetic.rounded(values)
 
@@ -128,13 +145,14 @@ class Tables:
         return beta if self.network.fixed is None else to_12_bits(beta) / ONE
 
     def courses(self, steps: int) -> Array | None:
-        """Previous lambda, lambda and eps (blocks, steps, 3); None if no block follows a rate."""
-        if not self.blocks[:, FOLLOWS].any():
+        """Previous lambda, lambda and eps (populations, steps, 3); None if none follows a rate."""
+        followed = list(self.following())
+        if not followed:
             return None
-        found = np.ones((len(self.blocks), steps, 3))
-        for b, follow in self.following():
+        found = np.ones((len(self.populations), steps, 3))
+        for p, follow in followed:
             for t in range(1, steps + 1):
-                found[b, t - 1] = (
+                found[p, t - 1] = (
                     follow.gain.at(t - 1) if t > 1 else 1.0,
                     follow.gain.at(t),
                     follow.step.at(t),
@@ -142,27 +160,33 @@ class Tables:
         return found
 
     def starts(self) -> npt.NDArray[np.uint64]:
-        """Mixed seed of the random numbers of each block."""
-        seeds = np.zeros(len(self.blocks), dtype=np.uint64)
-        for b, follow in self.following():
-            seeds[b] = follow.seed or 0
+        """Mixed seed of the random numbers of each population."""
+        seeds = np.zeros(len(self.populations), dtype=np.uint64)
+        for p, follow in self.following():
+            seeds[p] = follow.seed or 0
         return mix(seeds)
 
-    def block_of(self, name: str) -> int:
-        """The block that starts with a population."""
-        return int(np.flatnonzero(self.blocks[:, START] == self.place[name][0])[0])
-
     def following(self) -> Iterator[tuple[int, RateTracking]]:
-        """Index and parameters of the blocks that follow a rate; each is one population."""
-        for population in self.network.populations:
+        """Index and parameters of the populations that follow a rate."""
+        for p, population in enumerate(self.network.populations):
             if population.neuron.follow is not None:
-                yield self.block_of(population.name), population.neuron.follow
+                yield p, population.neuron.follow
 
     def built_from(self, network: SpikingNetwork) -> bool:
         """Whether the tables still match the arrays of the network, which may have changed."""
-        return network is self.network and all(
-            bool((old == new).all()) for old, new in zip(self.copies, arrays(network), strict=True)
-        )
+        return network is self.network and digest(network) == self.digest
+
+
+def digest(network: SpikingNetwork) -> int:
+    """A checksum of all biases and dense weights; other synapses are read-only."""
+    found = 0
+    for population in network.populations:
+        found = zlib.crc32(np.ascontiguousarray(population.bias), found)
+    for projection in network.projections:
+        if isinstance(projection.synapses, DenseSynapses):
+            for row in np.ascontiguousarray(projection.synapses.weight):
+                found = zlib.crc32(row, found)
+    return found
 
 
 class CurveCalls:
@@ -171,15 +195,15 @@ class CurveCalls:
     def __init__(self, tables: Tables) -> None:
         self.functions: list[Any] = []
         self.error: Exception | None = None
-        found = np.zeros(len(tables.blocks), dtype=np.int64)
-        for population in tables.network.populations:
+        found = np.zeros(len(tables.populations), dtype=np.int64)
+        for number, population in enumerate(tables.network.populations):
             rate, name = population.neuron.activation, population.name
             if rate is not None and is_other(rate):
                 function = CALL(self.caller(rate, tables.numbers[name].arithmetic))
                 self.functions.append(function)
-                found[tables.block_of(name)] = cast(function, c_void_p).value or 0
+                found[number] = cast(function, c_void_p).value or 0
         self.addresses = found
-        """The address of the function of each block, or zero."""
+        """The address of the function of each population, or zero."""
 
     def caller(self, rate: Activation, arithmetic: FloatArithmetic) -> Callable[..., None]:
         """A function from a size and the addresses of a drive and of the rates to write."""
@@ -202,14 +226,6 @@ class CurveCalls:
         """Raise the error of an activation."""
         if self.error is not None:
             raise self.error
-
-
-def arrays(network: SpikingNetwork) -> Iterator[Array]:
-    """All biases and dense weights, which may change in place; other synapses are read-only."""
-    yield from (population.bias for population in network.populations)
-    for projection in network.projections:
-        if isinstance(projection.synapses, DenseSynapses):
-            yield projection.synapses.weight
 
 
 def exact_inverse(value: float) -> float:
@@ -256,140 +272,166 @@ def follows(neuron: Neuron) -> int:
     return PREDICTIVE if neuron.follow.seed is None else RANDOM
 
 
+def to_tiles(units: int) -> int:
+    """The lanes of the tiles that hold so many units."""
+    return -(-units // LANES) * LANES
+
+
 def tabulate(network: SpikingNetwork) -> Tables:
     """The tables of a network."""
-    names = [population.name for population in network.populations]
     place: dict[str, tuple[int, int]] = {}
-    populations: list[list[int]] = []
-    blocks: list[list[int]] = []
-    rows: list[tuple[float, ...]] = []
-    stop, numbers = 0, {p.name: neurons_of(network, p) for p in network.populations}
+    rows, stop, first = [], 0, 0
+    numbers = {p.name: neurons_of(network, p) for p in network.populations}
     for population in network.populations:
         start, stop = stop, stop + population.size
         place[population.name] = (start, stop)
         graded = int(population.neuron.graded)
         gated = int(bool(network.into(population.name, Gain.BETA)))
-        populations.append([start, stop, graded, gated, follows(population.neuron)])
-        row = constants(numbers[population.name])
-        alike = network.fixed is None and rows and rows[-1] == row and row[CURVE] != OTHER
-        if alike and can_join(blocks[-1], populations[-1]):
-            blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
-        else:
-            blocks.append(populations[-1].copy())
-            rows.append(row)
-    packed = pack(network, names)
-    copies = tuple(array.copy() for array in arrays(network))
+        rows.append([start, stop, graded, gated, follows(population.neuron), first])
+        first += to_tiles(population.size)
+    packed = Packed(network)
+    values = [[*constants(numbers[name]), packed.unit(name)] for name in place]
+    exact = packed.exact_range() if network.fixed is None else None
     return Tables(
-        network, numbers, copies, place, table(populations), table(blocks), np.array(rows), *packed
+        network,
+        digest(network),
+        numbers,
+        place,
+        table(rows, 6),
+        np.array(values),
+        packed.projections,
+        packed,
+        exact,
     )
 
 
-def can_join(block: list[int], population: list[int]) -> bool:
-    """Whether a population with the same constants can join a block.
-
-    Graded units without gated input form separate blocks: they skip the sum of gated input.
-    """
-    if block[FOLLOWS] or population[FOLLOWS] or block[KIND] != population[KIND]:
-        return False
-    return block[GATED] == population[GATED] or population[KIND] == SPIKING
-
-
-def table(rows: list[list[int]], width: int = 5) -> Ints:
+def table(rows: list[list[int]], width: int) -> Ints:
     """Rows of integers as an array, which may be empty."""
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)
 
 
 class Packed:
-    """The synapses of all projections in flat arrays; weights of sparse columns come first."""
+    """The synapses of all projections in flat arrays."""
 
-    def __init__(self) -> None:
-        self.heads: list[Ints] = []
-        self.rows: list[Rows] = []
-        self.sparse: list[Array] = []
-        self.others: list[Array] = []
-        self.images: list[list[int]] = []
+    def __init__(self, network: SpikingNetwork) -> None:
+        self.network = network
+        self.synapses = [
+            p.synapses if network.fixed is None else integer_synapses(network, p)
+            for p in network.projections
+        ]
+        self.multiples = [multiples(each) for each in self.synapses]
+        self.exponents = {p.name: shared_exponent(self.into(p.name)) for p in network.populations}
+        self.whole = all(each is not None for each in self.exponents.values())
+        """Whether all weights are multiples in 16 bits."""
+        self.graded = any(population.neuron.graded for population in network.populations)
+        images: list[list[int]] = []
+        rows, kernels, dense, heads, words, others = (list[Any]() for _ in range(6))
+        names = [population.name for population in network.populations]
+        for projection, synapses in zip(network.projections, self.synapses, strict=True):
+            ends = (names.index(projection.source), names.index(projection.target))
+            scale, image = 1.0 / self.unit(projection.target), 0
+            if isinstance(synapses, ConvolutionSynapses):
+                offset, image = count(kernels), len(images)
+                form = TRANSPOSED if synapses.transposed else CONVOLUTION
+                images.append(image_row(synapses))
+                kernels.append(kernel_table(synapses) * scale)
+            elif is_dense(synapses):
+                form, offset = DENSE_TILES, sum(to_tiles(s.shape[0]) * s.shape[1] for s, _ in dense)
+                dense.append((synapses, scale))
+            else:
+                form, offset = SPARSE_COLUMNS, count(heads)
+                columns = sparse_columns(synapses.to_csr(), scale if self.whole else None)
+                heads.append(columns.heads + np.uint32(count(words)))
+                words.append(columns.words)
+                others.append(columns.weights)
+            by_beta = int(projection.gain is Gain.BETA)
+            rows.append([*ends, projection.delay, by_beta, form, offset, image])
+        self.projections, self.images = table(rows, 7), table(images, 11)
+        self.kernels: Array = joined(kernels, np.float64)
+        self.heads: Units = joined(heads, np.uint32)
+        self.words: Rows = joined(words, np.int32)
+        self.sparse_weights: Array = joined(others, np.float64)
+        self.weights: Numbers = self.dense_tiles(dense)
+        del self.synapses
 
-    def add(self, synapses: Synapses) -> tuple[int, int, int]:
-        """Append synapses; return the columns FORM, OFFSET and IMAGE of their projection."""
-        if isinstance(synapses, ConvolutionSynapses):
-            return self.add_kernel(synapses)
-        if isinstance(synapses, DenseSynapses):
-            filled = np.count_nonzero(synapses.weight)
-            if filled >= DENSE * synapses.weight.size:
-                offset = count(self.others)
-                laid = np.ascontiguousarray(synapses.weight.T, dtype=np.float64)
-                self.others.append(laid.ravel())
-                return DENSE_COLUMNS, offset, 0
-        return self.add_sparse(synapses.to_csr())
+    def into(self, name: str) -> list[Multiples]:
+        """The weights into a population."""
+        pairs = zip(self.network.projections, self.multiples, strict=True)
+        return [found for projection, found in pairs if projection.target == name]
 
-    def add_sparse(self, synapses: SparseSynapses) -> tuple[int, int, int]:
-        """Append the columns of a sparse matrix."""
-        offset, start = count(self.heads), count(self.sparse)
-        heads, rows, weights = columns(synapses)
-        self.heads.append(heads + start)
-        self.rows.append(rows)
-        self.sparse.append(weights)
-        return SPARSE_COLUMNS, offset, 0
+    def unit(self, name: str) -> float:
+        """What a weight of one in the tables is worth in the sums of a population."""
+        return 2.0 ** -(self.exponents[name] or 0) if self.whole else 1.0
 
-    def add_kernel(self, synapses: ConvolutionSynapses) -> tuple[int, int, int]:
-        """Append a kernel, stored with the channels of the targets of a message adjacent."""
-        (channels, high, wide), (outputs, high_out, wide_out) = synapses.pooled, synapses.output
-        kernel = synapses.kernel
-        sides = [*kernel.shape[2:], synapses.stride, synapses.padding, synapses.pool]
-        self.images.append([channels, high, wide, outputs, high_out, wide_out, *sides])
-        offset = count(self.others)
-        if synapses.transposed:
-            laid = kernel.transpose(0, 2, 3, 1)
-        else:
-            laid = kernel[:, :, :, ::-1].transpose(1, 2, 3, 0)
-        self.others.append(np.ascontiguousarray(laid).ravel())
-        form = TRANSPOSED if synapses.transposed else CONVOLUTION
-        return form, offset, len(self.images) - 1
+    @property
+    def sums(self) -> type[np.number[Any]]:
+        """The type of sums of weights: exact in integers if messages are spikes."""
+        return np.int32 if self.whole and not self.graded else np.float64
 
-    def arrays(self) -> tuple[Ints, Rows, Array, Ints]:
-        """Heads, rows, weights and images."""
-        return (
-            joined(self.heads, np.int64),
-            joined(self.rows, np.int32),
-            joined([*self.sparse, *self.others], np.float64),
-            table(self.images, 11),
-        )
+    def dense_tiles(self, dense: list[tuple[Synapses, float]]) -> Numbers:
+        """The weights by tile of the targets, source and target."""
+        size = sum(to_tiles(each.shape[0]) * each.shape[1] for each, _ in dense)
+        short = self.whole and (not self.graded or 8 * size > CACHED)
+        weights = aligned(size, np.int16 if short else np.float64)
+        start = 0
+        for synapses, scale in dense:
+            targets, sources = synapses.shape
+            for first in range(0, targets, LANES):
+                rows = synapses.dense(first, min(first + LANES, targets))
+                tile = weights[start : start + sources * LANES].reshape(sources, LANES)
+                tile[:, : len(rows)] = rows.T * scale
+                start += tile.size
+        return weights
+
+    def exact_range(self) -> ExactRange | None:
+        """When the network runs in float32; None if never."""
+        if not self.whole or self.graded:
+            return None
+        neurons: list[Any] = [population.neuron for population in self.network.populations]
+        totals = [
+            (self.exponents[p.name] or 0, sum(each.row_sum for each in self.into(p.name)))
+            for p in self.network.populations
+        ]
+        return exact_range(neurons, totals)
 
 
-def columns(synapses: SparseSynapses) -> tuple[Ints, Rows, Array]:
-    """Heads, rows and weights of the columns of a sparse matrix."""
-    if len(synapses.data) > COMPILED:
-        matrix = (synapses.indptr, synapses.indices, synapses.data)
-        return by_column(*matrix, synapses.shape[1])
-    turned = synapses.T
-    return turned.indptr, turned.indices, turned.data
+def is_dense(synapses: Synapses) -> bool:
+    """Whether most weights of a matrix are there."""
+    if not isinstance(synapses, DenseSynapses):
+        return False
+    return bool(np.count_nonzero(synapses.weight) >= DENSE * synapses.weight.size)
 
 
-def joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The parts in one array; a single one is not copied.
+def image_row(synapses: ConvolutionSynapses) -> list[int]:
+    """The shapes of a convolution."""
+    (channels, high, wide), (outputs, high_out, wide_out) = synapses.pooled, synapses.output
+    sides = [*synapses.kernel.shape[2:], synapses.stride, synapses.padding, synapses.pool]
+    return [channels, high, wide, outputs, high_out, wide_out, *sides]
 
-    A read-only one is copied: Numba gives it another type and would compile the loops again.
-    """
+
+def kernel_table(synapses: ConvolutionSynapses) -> Array:
+    """A kernel with the channels of the targets of a message adjacent."""
+    if synapses.transposed:
+        laid = synapses.kernel.transpose(0, 2, 3, 1)
+    else:
+        laid = synapses.kernel[:, :, :, ::-1].transpose(1, 2, 3, 0)
+    return np.ascontiguousarray(laid).ravel()
+
+
+def aligned(size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Zeros that begin where a line of the cache does."""
+    found = np.zeros(size + LANES, dtype=kind)
+    skipped = -found.ctypes.data % LANES // found.itemsize
+    return found[skipped : skipped + size]
+
+
+def joined(parts: list[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The parts in one array; a single one is not copied."""
     if len(parts) == 1 and parts[0].flags.writeable:
         return parts[0]
     return np.concatenate([np.zeros(0, dtype=dtype), *parts])
 
 
-def pack(network: SpikingNetwork, names: list[str]) -> tuple[Ints, Ints, Rows, Array, Ints]:
-    """Projections, heads, rows, weights and images."""
-    packed, listed = Packed(), []
-    for projection in network.projections:
-        synapses = projection.synapses
-        if network.fixed is not None:
-            synapses = integer_synapses(network, projection)
-        ends = (names.index(projection.source), names.index(projection.target))
-        by_beta = int(projection.gain is Gain.BETA)
-        listed.append([*ends, projection.delay, by_beta, *packed.add(synapses)])
-    found = table(listed, 7)
-    found[found[:, FORM] != SPARSE_COLUMNS, OFFSET] += count(packed.sparse)
-    return found, *packed.arrays()
-
-
-def count(parts: Sequence[npt.NDArray[Any]]) -> int:
+def count(parts: list[npt.NDArray[Any]]) -> int:
     """Total number of values."""
     return sum(part.size for part in parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TypeVar
 
 import numpy as np
@@ -19,14 +20,30 @@ from neuro_eqprop.simulators.base import (
     check_record,
 )
 from neuro_eqprop.simulators.emulator import BACKEND
-from neuro_eqprop.simulators.emulator.kernels import SampleArrays, emulate, workspace
+from neuro_eqprop.simulators.emulator.kernels import (
+    BY_BETA,
+    CHANNELS,
+    DELAY,
+    HEIGHT_IN,
+    HEIGHT_OUT,
+    LANES,
+    OUTPUTS,
+    ROWS,
+    START,
+    STOP,
+    WIDTH_IN,
+    WIDTH_OUT,
+    SampleArrays,
+    Workspace,
+    emulate,
+)
 from neuro_eqprop.simulators.emulator.memory import check_memory
-from neuro_eqprop.simulators.emulator.packed import CurveCalls, Tables, tabulate
+from neuro_eqprop.simulators.emulator.packed import CurveCalls, Tables, aligned, is_other, tabulate
 from neuro_eqprop.simulators.recordings import Record, Recording, Sink
 from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 
-WORK = 2**28
+WORK = 2**22
 """Unit-steps per call of compiled code: about a second, so that Ctrl-C works."""
 ROOM = 2**23
 """Recorded values held in memory at a time."""
@@ -114,11 +131,16 @@ class Emulator:
         tables, log = self.tables(network), plan_layout(network, record)
         limit = deadlines.current()  # threads of a pool do not see it
         shape = (stimulus.samples, len(schedule), tables.units)
-        messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
-        overflows = np.zeros((len(tables.blocks), 2), dtype=np.int64) if network.fixed else None
+        messages, firing, drive = np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(shape)
+        overflows = (
+            np.zeros((len(tables.populations), 2), dtype=np.int64) if network.fixed else None
+        )
         steps = sum(phase.steps for phase in schedule)
-        at_once = max(1, min(WORK // (steps * tables.units + 1), ROOM // (steps * log.width + 1)))
-        at_once = min(at_once, -(-stimulus.samples // self.threads) or 1)
+        at_once = max(tables.together, WORK // (steps * tables.units + 1))
+        at_once = min(
+            at_once, ROOM // (steps * log.width + 1), -(-stimulus.samples // self.threads)
+        )
+        at_once = max(1, at_once)
 
         def run_part(start: int) -> tuple[Array, Ints | None]:
             stop = min(start + at_once, stimulus.samples)
@@ -183,30 +205,55 @@ def run_samples(
     for population in tables.network.populations:
         name, (a, z) = population.name, tables.place[population.name]
         current = tables.to_units(name, stimulus.current.get(name))
-        given[:, a:z] = tables.numbers[name].bias + current
+        np.add(tables.numbers[name].bias, current, out=given[:, a:z])
         if name in stimulus.pull:
             pull[:, a:z] = tables.to_units(name, stimulus.pull[name])
     phases = [(phase.steps, phase.window) for phase in schedule]
     lengths = np.array(phases, dtype=np.int64).reshape(-1, 2)
     betas = np.array([tables.beta(phase.beta) for phase in schedule], dtype=np.float64)
     messages, firing, drives, overflows, values = into
-    samples = SampleArrays(
-        first,
-        lengths,
-        betas,
-        given,
-        pull,
-        tables.starts(),
-        messages,
-        firing,
-        drives,
-        log.columns,
-        values,
-        halt,
-    )
-    space = workspace(tables.units, tables.projections, len(tables.populations), tables.images)
+    refused = np.zeros(1, dtype=np.int64)
+    results = (messages, firing, drives, log.columns, values, halt, 0.0, inf, refused)
+    samples = SampleArrays(first, lengths, betas, given, pull, tables.starts(), *results)
     courses = tables.courses(int(lengths[:, 0].sum()))
+    images = tables.packed.images if len(tables.packed.images) else None
+    kinds = [population.neuron.graded for population in tables.network.populations]
+    parts = (None if all(kinds) else True, True if any(kinds) else None)
+    given_range = tables.exact.given(schedule) if tables.exact and not betas.any() else None
     curves = CurveCalls(tables)
-    flat = tables.flat(curves.addresses)
-    emulate(flat, samples, space, *tables.parts, courses, overflows)
+    for exact in (given_range, None):
+        samples = samples._replace(grid=exact[0] if exact else 0.0, most=exact[1] if exact else inf)
+        space = workspace(tables, min(tables.together, stimulus.samples), short=exact is not None)
+        flat = tables.flat(curves.addresses, short=exact is not None)
+        emulate(flat, samples, space, images, *parts, courses, overflows)
+        if not samples.refused[0]:
+            break
+        samples.refused[0] = 0
     curves.check()
+
+
+def workspace(tables: Tables, samples: int, *, short: bool) -> Workspace:
+    """The state of samples that step side by side; allocated here, since that compiles slowly."""
+    packed, lanes = tables.packed, tables.lanes
+    projections, images = packed.projections, packed.images
+    depth = max([1, *projections[:, DELAY].tolist()])
+    sides = [[CHANNELS, HEIGHT_IN, WIDTH_IN], [OUTPUTS, HEIGHT_OUT, WIDTH_OUT]]
+    pixels = int(images[:, sides].prod(axis=2).max(initial=0))
+    state = np.float32 if short else np.float64
+    few = short and tables.together == 1
+    sums = np.float32 if few else packed.sums
+    gated, listed = bool(projections[:, BY_BETA].any()), depth * samples * lanes
+    sizes = tables.populations[:, STOP] - tables.populations[:, START]
+    other = any(is_other(p.neuron.activation) for p in tables.network.populations)
+    return Workspace(
+        aligned(samples * lanes, sums),
+        aligned(samples * lanes if gated else 0, sums),
+        aligned(samples * lanes * ROWS, state),
+        np.zeros(listed, dtype=np.uint32),
+        np.ones(listed if packed.graded or pixels else 0),
+        np.zeros((depth, samples, len(sizes)), dtype=np.int64),
+        np.zeros(samples * lanes // LANES, dtype=np.uint8),
+        np.zeros(2 * int(sizes.max()) if other else 0),
+        np.zeros((2, pixels)),
+        np.zeros(int(sizes.max()) if pixels else 0, dtype=np.uint64),
+    )
