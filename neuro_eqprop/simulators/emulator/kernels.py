@@ -690,14 +690,20 @@ def mix_fixed(beta: float, o: np.uint64, state: Array) -> None:
 
 @leaf
 def fire_fixed(
-    c: Array, counted: bool, x: np.uint64, o: np.uint64, arriving: Numbers, state: Array
+    c: Array,
+    scale: float,
+    counted: bool,
+    x: np.uint64,
+    o: np.uint64,
+    arriving: Numbers,
+    state: Array,
 ) -> tuple[int, int]:
     """As `fire`, in 24-bit integers; returns the numbers of wraps and of saturated voltages."""
     keep_current, keep, threshold = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[THRESHOLD]
     subtract, floor, ceiling, none = c[SUBTRACT] != 0.0, c[FLOOR], c[CEILING], like(0, arriving)
     part, wraps, saturations = 1.0 if counted else 0.0, 0, 0
     for i in range(TILE):
-        arrived = FRACTION * like(arriving[x + i], state)
+        arrived = FRACTION * (scale * like(arriving[x + i], state))
         arriving[x + i] = none
         current = np.trunc(keep_current * state[o + CURRENT + i]) + arrived
         fits = current - MODULUS * np.floor((current + (TOP - 1.0)) / MODULUS)
@@ -1096,9 +1102,13 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                                     one = like(1, state)
                                     if overflows is not None:
                                         if directly:
-                                            over = fire_fixed(c, counted, x, o, space.one, state)
+                                            over = fire_fixed(
+                                                c, scale, counted, x, o, space.one, state
+                                            )
                                         else:
-                                            over = fire_fixed(c, counted, o + WORK, o, state, state)
+                                            over = fire_fixed(
+                                                c, one, counted, o + WORK, o, state, state
+                                            )
                                         overflows[p, WRAPS] += over[0]
                                         overflows[p, SATURATIONS] += over[1]
                                     elif directly:
