@@ -171,7 +171,13 @@ def dtypes(network: SpikingNetwork, current: Array) -> list[str]:
 
 
 def test_formats_are_as_short_as_they_are_exact() -> None:
-    network, current = pair(np.random.default_rng(0)), np.linspace(-0.5, 0.5, 36).reshape(3, 12)
+    def drawn(weight: Array | None = None) -> SpikingNetwork:
+        """Biases are multiples of 1/64."""
+        network = pair(np.random.default_rng(0), weight)
+        rounded = [replace(p, bias=np.rint(64 * p.bias) / 64) for p in network.populations]
+        return replace(network, populations=tuple(rounded))
+
+    network, current = drawn(), np.linspace(-0.5, 0.5, 36).reshape(3, 12)
     on_grid = np.rint(current * 4096) / 4096
     short, whole, long = ["float32"] * 3, ["float64", "int32", "int16"], ["float64"] * 3
     assert dtypes(network, on_grid) == short
@@ -181,9 +187,9 @@ def test_formats_are_as_short_as_they_are_exact() -> None:
         replace(p, neuron=replace(INTEGRATOR, voltage_decay=0.1)) for p in network.populations
     )
     assert dtypes(replace(network, populations=leaky), on_grid) == whole
-    fine = pair(np.random.default_rng(0), np.full((5, 12), 2.0**-20 + 0.5))
+    fine = drawn(np.full((5, 12), 2.0**-20 + 0.5))
     assert dtypes(fine, on_grid) == long  # weights of 20 bits
-    large = pair(np.random.default_rng(0), np.full((5, 12), 2.0**40))
+    large = drawn(np.full((5, 12), 2.0**40))
     assert dtypes(large, on_grid) == whole  # 16 bits of a coarse grid
 
 
