@@ -15,6 +15,7 @@ from neuro_eqprop.common.plugins import Registry
 from neuro_eqprop.common.settings import default_of, limits_of, settings_of
 from neuro_eqprop.networks.activations import ACTIVATIONS, activation
 from neuro_eqprop.networks.architectures.registry import MODELS
+from neuro_eqprop.training.defaults import ALL, DERIVED, Derived
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import Nudging, TrainingSettings
 from neuro_eqprop.training.study import TOP, Study
@@ -54,8 +55,25 @@ def page() -> str:
         table(("name", "nudged phases"), nudgings),
         "## `[training]`\n",
         settings_table(settings_of(TrainingSettings)),
+        DERIVED_INTRODUCTION,
+        table(("setting", "models", "value"), map(derived_row, DERIVED)),
     ]
     return "\n".join(parts)
+
+
+DERIVED_INTRODUCTION = """\
+## Defaults of `train`
+
+`train` derives these from the model and the data, in this order, where they are not stated; the \
+tables above have the values of preset `chip`. [The defaults of \
+training](../explanation/defaults.md) has the reasons.
+"""
+
+
+def derived_row(each: Derived) -> tuple[str, str, str]:
+    """Return the row of a derived default."""
+    models = "all of them" if each.models == ALL else ", ".join(f"`{name}`" for name in each.models)
+    return f"`{each.setting}`", models, each.meaning
 
 
 def built_in(registry: Registry[Any]) -> list[str]:

@@ -18,6 +18,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.data.from_arrays import USUAL
 from neuro_eqprop.simulators.base import Backend
+from neuro_eqprop.training.defaults import derive
 from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.metrics import probe_diagnostics
 from neuro_eqprop.training.study import Study, make_study
@@ -35,7 +36,7 @@ NOT_SETTINGS = ("shape", "more", "verbose")
 class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier network trained by equilibrium propagation, with the scikit-learn interface.
 
-    Scale the features to about -1 to 1 first, for example with `StandardScaler`.
+    Most models standardize the features themselves; see the setting `normalize`.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Number of units of each hidden layer; None for the default of the model.
     activation, output, bound, feedback, rule, nudging, beta, epochs, batch, learning_rate
         Settings of the network and its training, as listed by `neuro-eqprop train --help`; None for
-        the default of the model.
+        what is derived from the model and the samples (`neuro_eqprop.training.defaults`).
     seed : int
         Random seed of parameters and batches.
     shape : tuple of int, optional
@@ -111,13 +112,19 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs, self.batch, self.learning_rate = epochs, batch, learning_rate
         self.seed, self.shape, self.more, self.verbose = seed, shape, more, verbose
 
-    def study(self) -> Study:
+    def study(self, data: Dataset | None = None) -> Study:
         """Return the settings as a study.
+
+        Parameters
+        ----------
+        data : Dataset, optional
+            The samples from which parameters that are None are derived, as `fit` does; without
+            them they have the default of the model.
 
         Returns
         -------
         Study
-            Parameters that are None have the default of the model.
+            The settings, complete.
 
         Raises
         ------
@@ -133,7 +140,8 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for key, value in given.items()
             if key not in NOT_SETTINGS and value is not None
         }
-        return make_study(**{**named, **more})
+        stated = {**named, **more}
+        return make_study(**stated) if data is None else derive(stated, data)
 
     def fit(self, x: Any, y: Any) -> EqPropClassifier:  # noqa: ANN401
         """Fit the network to training samples.
@@ -141,7 +149,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         x : array (samples, features)
-            Training samples, scaled to about -1 to 1.
+            Training samples.
         y : array (samples,)
             Class labels.
 
@@ -153,17 +161,18 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Warns
         -----
         UserWarning
-            If the samples lie far outside -1 to 1.
+            If the samples lie far outside -1 to 1, and the network does not standardize them.
         ConvergenceWarning
             If the free phase did not settle, so that the updates are not gradients.
         """
         x, y = validate_data(self, x, y, dtype=np.float64)
         check_classification_targets(y)
-        warn_unscaled(x)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         split = Split(x, np.asarray(numbers, dtype=np.int64))
-        study = self.study()
         data = Dataset.from_splits("fit", split, split, len(self.classes_), self.shape or ())
+        study = self.study(data)
+        if not study.training.normalize:
+            warn_unscaled(x)
         network = study.network(data)
         loop = TrainingLoop(study, network, data)
         while not loop.finished:

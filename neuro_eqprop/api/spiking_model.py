@@ -288,7 +288,7 @@ class SpikingModel(LoweredNetwork):
         return lava_network(self, name=name, **options)
 
     def _learned_on_lava(self, params: Mapping[str, Array]) -> Model:
-        return replace(self.model, params=params, provenance="learned on lava")
+        return replace(self.model, network=self.rate, params=params, provenance="learned on lava")
 
     def to_brian2(
         self,
@@ -380,4 +380,4 @@ class SpikingModel(LoweredNetwork):
         from neuro_eqprop.simulators.snntorch.native import SpikingModule
 
         check_options(SpikingModule, options, "option of to_snntorch")
-        return SpikingModule(self.rate, self.model.params, self.coding, bits=self.bits, **options)
+        return SpikingModule(self.rate, self.exact, self.coding, bits=self.bits, **options)

@@ -10,7 +10,7 @@ from neuro_eqprop.api.model import Model
 from neuro_eqprop.api.run import Run
 from neuro_eqprop.api.trainer import Trainer
 from neuro_eqprop.common.arrays import ArgumentError, check_callback
-from neuro_eqprop.data import Dataset, save_npz
+from neuro_eqprop.data import Dataset, load_data, save_npz
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs import run_folder
 from neuro_eqprop.runs.simulation_settings import AnnounceCallback, no_announcement
@@ -31,7 +31,7 @@ from neuro_eqprop.training.trained import TrainedNetwork
 
 def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     network: str | Path | Network | TrainedNetwork | Study | None = None,
-    data: str | Path | Dataset | None = None,
+    data: Any = None,  # noqa: ANN401 - all that `load_data` takes
     *,
     rule: str | Update | None = None,
     out: str | Path | None = None,
@@ -47,8 +47,8 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     """Train a rate network by equilibrium propagation.
 
     Each batch settles freely and then nudged towards its targets; the difference of the two
-    equilibria is the update (Scellier & Bengio 2017), by default with centered nudging (Laborieux
-    et al. 2021).
+    equilibria is the update (Scellier & Bengio 2017). Settings that are not stated are derived from
+    the model and the data (`neuro_eqprop.training.defaults`); `model.study.chosen` names them.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         The name of a model ("layered", "looped", "conv", "transformer", ...); a network; a model,
         from whose parameters the training goes on; or a study: all settings, as an object or in a
         `.toml` file. None resumes the run in `out`.
-    data : str, Path or Dataset, optional
-        The name of a data set ("digits", "mnist"), a `.npz` file, or the data; a study names its
-        own.
+    data : str, Path, Dataset or data in another form, optional
+        The name of a data set ("digits", "mnist"), a `.npz` or `.csv` file, or the data, in any
+        form that `load_data` takes; a study names its own.
     rule : str or callable, optional
         The name of an update rule, or a function as `Trainer` describes it.
     out : str or Path, optional
@@ -80,8 +80,8 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         Time limit in seconds, after which a DeadlineError is raised; `resume` continues after the
         last finished epoch. None for no limit.
     **settings
-        Settings of the study by name: `hidden`, `activation`, `epochs`, `batch`, `learning_rate`,
-        `beta`, `nudging`, `seed`, `validation`, ...
+        `preset`, as in `Trainer`; settings of the study by name: `hidden`, `activation`, `epochs`,
+        `batch`, `learning_rate`, `beta`, `nudging`, `seed`, `validation`, ...
 
     Returns
     -------
@@ -117,7 +117,8 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     if network is None and resume and path is not None:
         run_folder.check_begun(path)
         network = read(path / run_folder.STUDY)
-    if isinstance(data, Dataset):
+    if data is not None and not isinstance(data, str | Path):
+        data = load_data(data)
         settings = {"dataset": data_name(data, data, path), **settings}
     trainer = Trainer(network, data, rule=rule, **settings)
     output = TrainingOutput(

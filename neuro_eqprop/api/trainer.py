@@ -8,10 +8,11 @@ from typing import Any
 
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.common.arrays import type_name
-from neuro_eqprop.data import Dataset, hold_out, load_data
+from neuro_eqprop.data import hold_out, load_data
 from neuro_eqprop.networks.network import Cost, Network
 from neuro_eqprop.runs.train import check_length, data_name
 from neuro_eqprop.training import study as config
+from neuro_eqprop.training.defaults import derive, is_complete
 from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.rules.base import Update
 from neuro_eqprop.training.settings import Rule
@@ -33,8 +34,11 @@ class Trainer(TrainingLoop):
     network : str, Path, Network, Model or Study
         The name of a model, a network, or settings, as in `train`; or a model, whose parameters the
         training starts from.
-    data : str, Path or Dataset, optional
+    data : str, Path, Dataset or data in another form, optional
         The data set, as in `train`; it also states the shape of a sample and the classes.
+    preset : str, optional
+        The defaults of settings that are not stated, with the name of a model: "fast" (derived from
+        model and data, by default), "exact" or "chip", see `neuro_eqprop.training.defaults`.
     rule : str or callable, optional
         The name of an update rule, or a function of ops (array operations), network, parameters,
         batch and rule settings that returns a `BatchUpdate`, as the registered rules are.
@@ -68,23 +72,31 @@ class Trainer(TrainingLoop):
     def __init__(
         self,
         network: str | Path | Network | TrainedNetwork | Study | None,
-        data: str | Path | Dataset | None = None,
+        data: Any = None,  # noqa: ANN401 - all that `load_data` takes
         *,
+        preset: str | None = None,
         rule: str | Update | None = None,
         **settings: Any,  # noqa: ANN401
     ) -> None:
         base = starting_study(network)
-        if data is None and base.dataset == NO_DATA:
+        known = base.dataset if isinstance(base, Study) else base.get("dataset", NO_DATA)
+        if data is None and known == NO_DATA:
             raise TypeError("train takes the data second: a name, a .npz file or a Dataset")
-        whole = load_data(base.dataset if data is None else data)
+        whole = load_data(known if data is None else data)
         function = rule if callable(rule) else None
         if rule is not None:
             settings["rule"] = CUSTOM_RULE.name if callable(rule) else rule
-        study = config.adapt(base, {"dataset": data_name(data, whole, None), **settings})
+        settings = {"dataset": data_name(data, whole, None), **settings}
+        if isinstance(base, Study):
+            refuse_preset(preset)
+            study = config.adapt(base, settings)
+        else:
+            study = derive({**base, **config.flat_names(settings)}, whole, preset)
         part = study.training.validation
         loaded = hold_out(whole, part, study.seed) if part else whole
         params = None
         if isinstance(network, Network | TrainedNetwork):
+            assert isinstance(base, Study)
             made = given_network(network, base, study)
             params = network.params if isinstance(network, TrainedNetwork) else None
         else:
@@ -103,8 +115,13 @@ class Trainer(TrainingLoop):
         return Model.of(super().model())
 
 
-def starting_study(network: str | Path | Network | TrainedNetwork | Study | None) -> Study:
-    """Return the study before the settings are applied: of a model, network, name or file."""
+def starting_study(
+    network: str | Path | Network | TrainedNetwork | Study | None,
+) -> Study | dict[str, Any]:
+    """Return the study before the settings are applied: of a model, network, study or file.
+
+    For the name of a model, and a file that states a part of the settings, return these alone.
+    """
     if isinstance(network, Study):
         return network
     if isinstance(network, TrainedNetwork) and network.study is not None:
@@ -121,8 +138,18 @@ def starting_study(network: str | Path | Network | TrainedNetwork | Study | None
             f"{type_name(network)}"
         )
     if Path(network).suffix == ".toml":
-        return config.read(Path(network))
-    return config.make_study(model=str(network), dataset=NO_DATA)
+        stated = config.read_settings(Path(network))
+        return config.read(Path(network)) if is_complete(stated) else stated
+    return {"model": str(network)}
+
+
+def refuse_preset(preset: str | None) -> None:
+    """Raise ValueError for a preset beside a network or a study, which have their settings."""
+    if preset is not None:
+        raise ValueError(
+            f"preset {preset!r} is for the name of a model, and a network, a model and a "
+            f"study have settings of their own: leave it out"
+        )
 
 
 def given_network(network: Network | TrainedNetwork, base: Study, study: Study) -> Network:

@@ -48,7 +48,15 @@ def run(args: Namespace) -> Json:
     """Train, evaluate on every simulator, record, compare, estimate energy, report."""
     log("training a layered network 64-128-10 on the digits by equilibrium propagation")
     with counted("training", EPOCHS, "epochs") as done:
-        ne.train("layered", "digits", epochs=EPOCHS, out=args.out, force=args.force, progress=done)
+        ne.train(
+            "layered",
+            "digits",
+            preset="chip",  # nudged phases in spikes need full feedback
+            epochs=EPOCHS,
+            out=args.out,
+            force=args.force,
+            progress=done,
+        )
     opened, evaluations, missing = ne.open_run(args.out), [], []
     for name, on, code, samples in EVALUATED:
         size = samples or len(opened.data.test)

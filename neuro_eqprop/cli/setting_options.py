@@ -11,6 +11,7 @@ from neuro_eqprop.cli.command import set_completions
 from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.data import DATASETS
 from neuro_eqprop.networks.architectures.registry import MODELS
+from neuro_eqprop.training.defaults import DERIVED
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
 from neuro_eqprop.training.study import Study, make_study
@@ -37,7 +38,7 @@ def names_of(key: str) -> tuple[str, ...]:
 def metavar(key: str) -> str:
     """Return the placeholder for the value of an option."""
     if key == "dataset":
-        return "NAME|FILE.npz"
+        return "NAME|FILE"
     return placeholder(Study().get(key))
 
 
@@ -60,7 +61,12 @@ def setting_help(key: str) -> str:
     stated = limits_of(field_of(key))
     choices = tuple(DATASETS) if key == "dataset" else stated.choices
     names = f": {', '.join(choices)}" if choices else ""
-    return f"{stated.help}{names} (default {defaults(key)})"
+    usual = f"derived, with --preset chip {defaults(key)}" if key in DERIVABLE else defaults(key)
+    return f"{stated.help}{names} (default {usual})"
+
+
+DERIVABLE = frozenset(each.setting for each in DERIVED)
+"""Settings whose default is derived from the model and the data."""
 
 
 def field_of(key: str) -> Field[Any]:

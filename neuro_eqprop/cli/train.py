@@ -28,8 +28,11 @@ from neuro_eqprop.cli.command import (
 from neuro_eqprop.cli.options import DEFAULT_TRACE, size_option, trace_path
 from neuro_eqprop.cli.progress import announce, bar
 from neuro_eqprop.cli.setting_options import add_settings
+from neuro_eqprop.cli.setting_options import shown as listed
+from neuro_eqprop.data import Dataset, is_data_file
 from neuro_eqprop.runs.run_folder import STUDY, check_begun
 from neuro_eqprop.training import study as config
+from neuro_eqprop.training.defaults import PRESETS, derive, is_complete
 from neuro_eqprop.training.study import Study
 
 if TYPE_CHECKING:
@@ -77,6 +80,8 @@ def options(parser: ArgumentParser) -> None:
         "the page Settings of the documentation lists them"
     )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=every)
+    names = "; ".join(f"{name}: {meaning}" for name, meaning in PRESETS.items())
+    add("--preset", choices=tuple(PRESETS), help=f"defaults of other settings; {names}")
     threads = "threads of torch; results may depend on it in the last digits (default 1)"
     add("--threads", type=positive_int, default=1, metavar="N", help=threads)
     traced = (
@@ -99,22 +104,33 @@ def changes(args: Namespace) -> dict[str, object]:
         if not equals:
             raise ValueError(f"--set takes KEY=VALUE, not {pair!r}")
         named[key] = value
-    if str(named.get("dataset", "")).endswith(".npz"):
+    if is_data_file(named.get("dataset", "")):
         # The run may be opened from another working directory.
         named["dataset"] = str(Path(str(named["dataset"])).resolve())
     return named
 
 
-def study_of(args: Namespace) -> Study:
-    """Return the settings of the study file or the run to resume, changed by the options."""
+def study_of(args: Namespace) -> tuple[Study, Dataset | None]:
+    """Return the settings of the study file or the run to resume, changed by the options.
+
+    Settings that are not stated are derived from the data, which are returned too.
+    """
     if args.resume:
         check_begun(args.out)
     written = args.study or (args.out / STUDY if args.resume else None)
-    study = config.read(written) if written else config.Study()
+    stated = config.read_settings(written) if written else {}
+    whole = written is not None and (args.resume or is_complete(stated))
+    if whole and args.preset is not None:
+        raise UsageError(f"{written} states all settings; leave out --preset")
     try:
-        return config.adapt(study, changes(args))
+        study = config.adapt(config.read(written) if written else Study(), changes(args))
     except ValueError as error:
         raise UsageError(str(error)) from error
+    if whole:
+        return study, None
+    data = ne.load_data(study.dataset)
+    given = stated | config.flat_names(changes(args))
+    return derive({**given, "dataset": study.dataset}, data, args.preset), data
 
 
 def run(args: Namespace) -> Json:
@@ -125,7 +141,7 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.training.distributed import started_by_torchrun
 
     torch.set_num_threads(args.threads)
-    study, shown = study_of(args), ""
+    (study, data), shown = study_of(args), ""
     with bar(f"training {study.model.name} on {study.dataset}", study.training.epochs) as advance:
 
         def on_epoch(row: Json) -> None:
@@ -139,6 +155,7 @@ def run(args: Namespace) -> Json:
         warnings.simplefilter("ignore", TrainingWarning)  # reported as the failure of the outcome
         model = ne.train(
             study,
+            data,
             out=args.out,
             force=args.force,
             resume=args.resume,
@@ -166,8 +183,11 @@ def show(outcome: Json, console: Console) -> None:
         "settle steps": f"{steps['free']:.0f} free, {steps['nudged']:.0f} nudged",
         "spectral norms": norms,
         "time": f"{outcome['seconds']:.1f} s for {outcome['epochs']} epochs",
+        "chosen": ", ".join(f"{name} {listed(value)}" for name, value in outcome["chosen"].items()),
         "run": outcome["run"],
     }
+    if not outcome["chosen"]:
+        del rows["chosen"]
     if "validation_accuracy" in outcome:
         rows["validation accuracy"] = percent(outcome["validation_accuracy"])
     if outcome["cosine"]:

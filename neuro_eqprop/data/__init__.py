@@ -6,7 +6,7 @@ from neuro_eqprop.data.holdout import hold_out
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.npz import save_npz
 from neuro_eqprop.data.paths import FOLDER, folders
-from neuro_eqprop.data.registry import DATASETS, find, load_data, missing, summary
+from neuro_eqprop.data.registry import DATASETS, find, is_data_file, load_data, missing, summary
 from neuro_eqprop.data.split import DataError, Split, batches, one_hot
 from neuro_eqprop.data.sst2 import load_sst2
 
@@ -21,6 +21,7 @@ __all__ = [
     "find",
     "folders",
     "hold_out",
+    "is_data_file",
     "load_data",
     "load_digits",
     "load_sst2",

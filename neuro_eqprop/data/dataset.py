@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.common.arrays import NamedDict, Shape
+from neuro_eqprop.common.arrays import NamedDict, Shape, type_name
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data.from_arrays import split_arrays
 from neuro_eqprop.data.split import DataError, Split, check, check_ids
@@ -133,6 +133,12 @@ class Dataset:
         """Set the attributes, and check that they fit each other."""
         for field in fields(self):
             object.__setattr__(self, field.name, values[field.name])
+        for part, split in self.parts.items():
+            if not isinstance(split, Split):
+                raise TypeError(
+                    f"the {part} samples of {self.name!r} are {type_name(split)}, and from_splits "
+                    f"takes a Split(x, y) for each part; Dataset(x, y, x_test, y_test) takes arrays"
+                )
         shape = tuple(int(n) for n in self.shape) or (int(self.train.stored.shape[-1]),)
         object.__setattr__(self, "shape", shape)
         if not isinstance(self.vocabulary, int | np.integer) or self.vocabulary < 0:

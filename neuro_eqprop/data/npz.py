@@ -16,11 +16,6 @@ ARRAYS = ("x", "y", "x_test", "y_test", "vocabulary")
 """Names of the arrays of a file; all but x and y are optional."""
 
 
-def is_npz(name: str) -> bool:
-    """Return whether the name of a data set is the path of a .npz file."""
-    return name.endswith(".npz")
-
-
 def read_npz(path: Path) -> Arrays:
     """Read the arrays that make a data set, without unpickling objects."""
     if not path.exists():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from neuro_eqprop.common.arrays import UnknownNameError, closest_first, type_name
+from neuro_eqprop.common.arrays import UnknownNameError, closest_first
 from neuro_eqprop.common.plugins import Registry
+from neuro_eqprop.data.adapt import as_dataset, load_csv
 from neuro_eqprop.data.dataset import Dataset
 from neuro_eqprop.data.info import DatasetInfo
-from neuro_eqprop.data.npz import is_npz, load_npz
+from neuro_eqprop.data.npz import load_npz
 from neuro_eqprop.data.paths import find_any
 from neuro_eqprop.data.split import DataError
 
@@ -35,14 +37,25 @@ ABSENT = "not here"
 """Value of `place` for a data set that is missing."""
 
 
-def load_data(name: str | Path | Dataset) -> Dataset:
+FILES = (".npz", ".csv")
+"""Endings of the files that are data sets."""
+
+
+def is_data_file(name: object) -> bool:
+    """Whether the name of a data set is the path of a file."""
+    return Path(str(name)).suffix in FILES
+
+
+def load_data(name: Any) -> Dataset:  # noqa: ANN401
     """Load a data set.
 
     Parameters
     ----------
-    name : str, Path or Dataset
-        A name that `neuro-eqprop data list` shows, or the path of a `.npz` file with arrays `x`
-        and `y`, and optionally `x_test` and `y_test`. A `Dataset` is returned unchanged.
+    name : str, Path, Dataset or data in another form
+        A name that `neuro-eqprop data list` shows; the path of a `.npz` file with arrays `x` and
+        `y`, and optionally `x_test` and `y_test`, or of a `.csv` file; arrays `(x, y)`, a torch
+        `Dataset` or `DataLoader`, a data frame or a mapping of columns, see
+        `neuro_eqprop.data.adapt`. A `Dataset` is returned unchanged.
 
     Returns
     -------
@@ -56,19 +69,15 @@ def load_data(name: str | Path | Dataset) -> Dataset:
     Dataset('digits', 1437 training and 360 test samples of 1x8x8, 10 classes)
 
     """
-    if isinstance(name, Dataset):
-        return name
     if not isinstance(name, str | Path):
-        raise TypeError(
-            f"data are given by name, as a .npz file or as a Dataset, not as {type_name(name)}; "
-            f"ne.Dataset(x, y) makes one of arrays"
-        )
-    if is_npz(str(name)):
-        return load_npz(Path(name))
+        return as_dataset(name)
+    if is_data_file(name):
+        path = Path(name)
+        return load_csv(path) if path.suffix == ".csv" else load_npz(path)
     if isinstance(name, Path) or Path(name).suffix:
         raise DataError(
             f"data file {str(name)!r} cannot be read: only NumPy files .npz with arrays x and y "
-            f"can (np.savez('data.npz', x=x, y=y)); data sets by name: "
+            f"(np.savez('data.npz', x=x, y=y)) and tables .csv can; data sets by name: "
             f"{', '.join(closest_first(str(name), DATASETS))}"
         )
     if name in MOVED and name not in DATASETS:

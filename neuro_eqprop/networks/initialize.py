@@ -19,7 +19,7 @@ from neuro_eqprop.networks.operators import (
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 
 INITIAL_COUPLING = 0.5
-"""Largest initial coupling (spectral norm times the root of the feedback) of a recurrent weight.
+"""Largest initial spectral norm of a recurrent weight, whatever the feedback.
 
 Well inside the range where settling contracts: near one or above, a network has several equilibria
 and clipped outputs saturate early.
@@ -105,7 +105,6 @@ def coupling_factor(network: Network, connection: Connection, weight: Array) -> 
     """The factor, at most one, that scales a recurrent weight to its largest initial norm."""
     source = network[connection.source].shape
     norms = np.asarray(connection.operator.spectral_norms(NumpyOps(), weight, source))
-    largest = INITIAL_COUPLING / np.sqrt(network.feedback(connection))
-    ratio = np.minimum(largest, connection.bound or np.inf) / norms
+    ratio = min(INITIAL_COUPLING, connection.bound or np.inf) / norms
     factors = np.asarray(np.minimum(1.0, ratio))
     return factors.reshape(-1, *[1] * (weight.ndim - 1)) if len(factors) > 1 else factors

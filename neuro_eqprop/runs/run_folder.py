@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.common.arrays import ArgumentError
-from neuro_eqprop.data import Dataset, Split, load_data
+from neuro_eqprop.data import Dataset, Split, is_data_file, load_data
 from neuro_eqprop.files.lock import FileLock, LockedError
 from neuro_eqprop.files.read import read_toml
 from neuro_eqprop.files.write import (
@@ -358,7 +358,7 @@ def save_run(
         Whether to replace an existing run in the folder.
     """
     out, sizes = Path(out), [layer.size for layer in model.network.moving[:-1]] or [1]
-    name = str(Path(dataset).resolve()) if str(dataset).endswith(".npz") else str(dataset)
+    name = str(Path(dataset).resolve()) if is_data_file(dataset) else str(dataset)
     study = model.study or config.adapt(Study(), {"hidden": tuple(sizes)})
     with writing(out, force=force):
         write_text(out / STUDY, config.write(config.adapt(study, {"dataset": name})))

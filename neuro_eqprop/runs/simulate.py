@@ -63,6 +63,8 @@ from neuro_eqprop.training.trained import TrainedNetwork
 
 RATE_DAMPING = 0.5
 """Damping factor of recorded rates: all layers move at once, as spikes do."""
+EVERYWHERE_0_TO_1: Mapping[str, tuple[float, float]] = {}
+"""Ranges of rates where firing never and in every step stand for 0 and 1 in all layers."""
 RATE_STEPS = 64
 """Default steps of each phase of recorded rates."""
 
@@ -176,6 +178,7 @@ def record_spikes(
             digest=network.digest,
             seconds=step_seconds(backend, network),
             substeps=substeps,
+            ranges=spiking.rate_ranges,
         ),
         sizes=sizes,
         weights={n: lowered.get(n, spiking.params[n]) for n in dense_connections(model.network)},
@@ -334,10 +337,19 @@ class CountingSink:
         self.progress(1)
 
 
-def origin_of(on: str, *, seed: int, digest: str, seconds: float = DT, substeps: int = 1) -> Origin:
+def origin_of(
+    on: str,
+    *,
+    seed: int,
+    digest: str,
+    seconds: float = DT,
+    substeps: int = 1,
+    ranges: Mapping[str, tuple[float, float]] = EVERYWHERE_0_TO_1,
+) -> Origin:
     """Return the provenance of a trace that is recorded now.
 
-    A recorded step takes `seconds`; a unit with rate one fires once per `substeps` steps.
+    A recorded step takes `seconds`; a unit with rate one fires once per `substeps` steps, and
+    `ranges` are those of layers whose rates do not lie in 0..1.
     """
     return Origin(
         backend=on,
@@ -348,6 +360,7 @@ def origin_of(on: str, *, seed: int, digest: str, seconds: float = DT, substeps:
         command=" ".join(["neuro-eqprop", *sys.argv[1:]]),
         step_seconds=seconds,
         steps_per_spike=float(substeps),
+        rate_ranges=ranges,
     )
 
 

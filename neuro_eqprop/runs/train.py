@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data
+from neuro_eqprop.data import DATASETS, Dataset, hold_out, is_data_file, load_data
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.files.deadlines import DeadlineError
 from neuro_eqprop.files.read import read_jsonl
@@ -78,11 +78,11 @@ ARRAYS = "data.npz"
 """File of a run folder with data that were passed as arrays."""
 
 
-def data_name(data: str | Path | Dataset | None, loaded: Dataset, out: Path | None) -> str:
+def data_name(data: object, loaded: Dataset, out: Path | None) -> str:
     """Return the `dataset` of the study: a name, or the path of a file."""
-    if str(loaded.name).endswith(".npz"):
+    if is_data_file(loaded.name):
         return str(Path(loaded.name).resolve())  # the run may be opened from another folder
-    if not isinstance(data, Dataset) or loaded.name in DATASETS or out is None:
+    if data is None or isinstance(data, str | Path) or loaded.name in DATASETS or out is None:
         return loaded.name
     return str((out / ARRAYS).resolve())
 

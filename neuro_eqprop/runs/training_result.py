@@ -25,6 +25,7 @@ def training_result(
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
         **run_folder.summary_fields(out, study, model),
+        "chosen": {name: study.get(name) for name in study.chosen},
         "train_accuracy": score(
             ops, network, params, data.train, COARSE, study.rule.damping
         ).accuracy,

@@ -33,7 +33,7 @@ def document_of(
 ) -> Document:
     """Return the NIR document: spiking network, input weights and training settings."""
     spiking = lower_network(model.network, model.params, code=code, bits=bits, nudged=nudged)
-    coding, rate, params = spiking.coding, model.network, spiking.params
+    coding, rate, params = spiking.coding, spiking.rate, spiking.params
     feeds = tuple(
         Feed(name, connection_synapses(rate, params, c).scaled(sign))
         for c in rate.connections

@@ -172,6 +172,8 @@ class Origin:
     """Duration of a step in seconds; a value recorded at step k has the time (k + 1/2) of it."""
     steps_per_spike: float = 1.0
     """Steps between spikes of a unit whose rate is one; above 1 if steps are finer."""
+    rate_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By layer, the rates that stand for firing never and in every step, if not 0 and 1."""
 
     def __post_init__(self) -> None:
         for name in ("step_seconds", "steps_per_spike"):
@@ -417,14 +419,21 @@ class TraceData:
         if not kind.spikes:
             return np.asarray(course[:, stop - 1])
         mean = course[:, window:stop].mean(axis=1)
-        return np.asarray(mean * self._scale(kind))
+        return self._decoded(layer, np.asarray(mean * self._scale(kind)))
 
     def running_rate(self, layer: str, phase: str) -> Array:
         """Rate as if the phase had ended at each of its steps (samples, steps, units)."""
         kind = self._kind(layer)
         start, window, stop = self.span(phase)
         course = self.time_course(layer)[:, start:stop]
-        return running_rate(course, kind, stop - window) * self._scale(kind)
+        return self._decoded(layer, running_rate(course, kind, stop - window) * self._scale(kind))
+
+    def _decoded(self, layer: str, firing: Array) -> Array:
+        """Rates from firing rates in 0..1."""
+        if layer not in self.origin.rate_ranges:
+            return firing
+        low, high = self.origin.rate_ranges[layer]
+        return low + (high - low) * firing
 
     def _scale(self, kind: ActivityKind) -> float:
         """Factor from the mean of the recorded activity to the rate."""

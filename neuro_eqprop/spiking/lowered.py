@@ -12,6 +12,7 @@ import numpy.typing as npt
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data.samples import sample_rows
 from neuro_eqprop.dynamics.schedules import DT, Schedule, free_only, tail, three_phase
+from neuro_eqprop.networks.architectures.normalized import folded, without_normalization
 from neuro_eqprop.networks.network import Network, Role
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.input_coding import (
@@ -26,6 +27,7 @@ from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import connection_synapses, lower, rates_of, signed_populations
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
+from neuro_eqprop.spiking.scaled_rates import ScaledRates, scaled_rates
 
 L = TypeVar("L", bound="LoweredNetwork")
 
@@ -35,6 +37,7 @@ class LoweredNetwork:
     """A rate network as spikes; `SpikingModel` adds what can be done with it."""
 
     rate: Network
+    """The rate network that became spikes; its rates are in 0..1 if there is `scaled`."""
     exact: Mapping[str, Array]
     """The float64 parameters of the rate network."""
     network: SpikingNetwork
@@ -44,6 +47,8 @@ class LoweredNetwork:
     input: InputCoding
     bits: int | None = None
     nudged: bool = False
+    scaled: ScaledRates | None = None
+    """How rates that the code does not carry became those of `rate`; None if they did not."""
 
     def __repr__(self) -> str:
         size = f"{self.neurons} neurons, {self.synapses} synapses"
@@ -120,6 +125,7 @@ class LoweredNetwork:
 
     def encode(self, x: npt.ArrayLike, target: Array | None = None) -> Stimulus:
         """The stimulus of samples x (samples, features) and of targets (samples, classes)."""
+        target = None if target is None else self.encode_target(target)
         return encode_input(
             self.rate,
             self.params,
@@ -129,9 +135,23 @@ class LoweredNetwork:
             entry=self.input,
         )
 
+    def encode_target(self, target: Array) -> Array:
+        """Targets of the output of the spiking network, from those of the rate network."""
+        if self.scaled is None:
+            return target
+        return self.scaled.encode(self.rate.output.name, target)
+
     def layer_rates(self, firing: Mapping[str, Array]) -> dict[str, Array]:
-        """Rates by layer, from rates by population."""
-        return rates_of(self.rate, firing, self.coding)
+        """Rates by layer in the ranges of the rate network, from rates by population."""
+        rates = rates_of(self.rate, firing, self.coding)
+        if self.scaled is None:
+            return rates
+        return {name: self.scaled.decode(name, values) for name, values in rates.items()}
+
+    @property
+    def rate_ranges(self) -> Mapping[str, tuple[float, float]]:
+        """The rates of layers that stand for firing never and in every step, if not 0 and 1."""
+        return {} if self.scaled is None else self.scaled.ranges
 
 
 def lower_network(
@@ -145,10 +165,18 @@ def lower_network(
 ) -> LoweredNetwork:
     """A rate network as spikes, see `Model.to_spiking`; `nudged` adds the synapses of the nudge.
 
-    In fixed point, input weights are rounded as well, even if the host multiplies by them.
+    In fixed point, input weights are rounded as well, even if the host multiplies by them. Rates
+    that binary spikes do not carry are scaled to 0..1 (`spiking.scaled_rates`). The normalization
+    of the input becomes part of weights and biases where no precision is lost.
     """
     coding, entry = Coding(find_code(code)), find_input_coding(input)
     exact = {name: value.astype(np.float64) for name, value in params.items()}
+    plain = folded(rate, exact)
+    if plain is not None and (bits is None or is_even(rate)):
+        rate, exact = plain
+    scaled = scaled_rates(rate, coding)
+    if scaled is not None:
+        rate, exact = scaled.network, scaled.scaled(exact)
     used = dict(exact)
     rounding = None if bits is None else Rounding(bits)
     if rounding is not None:
@@ -159,4 +187,14 @@ def lower_network(
     network = with_input(rate, used, lowered, coding=coding, entry=entry)
     if rounding is not None:
         network = quantise(network, rounding)[0]
-    return LoweredNetwork(rate, exact, network, used, coding, entry, bits, nudged)
+    return LoweredNetwork(rate, exact, network, used, coding, entry, bits, nudged, scaled)
+
+
+EVEN = 16.0
+"""Ratio of the deviations of two features up to which their folded weights share a fixed point."""
+
+
+def is_even(rate: Network) -> bool:
+    """Whether the normalization scales all features alike, so that few bits hold their weights."""
+    operator = without_normalization(rate)[1]
+    return operator is None or max(operator.deviation) <= EVEN * min(operator.deviation)

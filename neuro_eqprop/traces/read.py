@@ -200,7 +200,19 @@ class TraceReader:
             seed=int(held["seed"]),
             step_seconds=float(held.get("step_seconds", old)),
             steps_per_spike=float(held.get("steps_per_spike", 1.0)),
+            rate_ranges=self.rate_ranges(),
         )
+
+    def rate_ranges(self) -> dict[str, tuple[float, float]]:
+        """Rates of layers that do not lie in 0..1; files of version 0.2 have none."""
+        group = self.group("origin")
+        if "rate_ranges" not in group.attrs:
+            return {}
+        stored = self.json(group, "rate_ranges", dict)
+        ranges = {name: tuple(map(float, ends)) for name, ends in stored.items()}
+        if not all(len(ends) == 2 and np.isfinite(ends).all() for ends in ranges.values()):
+            raise self.refuse("a range of rates is not two finite numbers")
+        return {name: (ends[0], ends[1]) for name, ends in ranges.items()}
 
     def samples(self, steps: int) -> int:
         """Number of samples that are complete in every data set."""

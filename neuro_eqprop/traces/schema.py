@@ -2,7 +2,7 @@
 
     /                 attributes: format, schema, complete, populations (JSON), connections (JSON)
     /origin           attributes: backend, network_hash, versions (JSON), seed, created, command,
-                      step_seconds, steps_per_spike
+                      step_seconds, steps_per_spike, rate_ranges (JSON)
     /time             (steps of a sample)                      seconds from the start of a sample
     /phases           name, beta, start, stop, window          steps within a sample
     /samples          index, label, input, target, start, stop start and stop grow with the run

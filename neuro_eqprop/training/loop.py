@@ -23,6 +23,7 @@ from neuro_eqprop.networks.network import Network, check_parameters
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.augment import Augmentation
+from neuro_eqprop.training.defaults import adapted_steps
 from neuro_eqprop.training.distributed import ALONE, shared_rule
 from neuro_eqprop.training.history import History
 from neuro_eqprop.training.lr_schedules import learning_rates
@@ -35,7 +36,7 @@ from neuro_eqprop.training.rules.base import (
     TrainingError,
     Update,
 )
-from neuro_eqprop.training.settings import Nudging
+from neuro_eqprop.training.settings import Nudging, RuleSettings
 from neuro_eqprop.training.study import Study, find_rule
 from neuro_eqprop.training.trained import TRAINED, TrainedNetwork
 
@@ -135,6 +136,8 @@ class TrainingLoop:
         augment: Augmentation | None = None,
     ) -> None:
         self.study, self.network, self.data = study, network, data
+        self.settings = study.rule
+        """Those of the rule; derived numbers of steps follow what was measured after each epoch."""
         self.rule = find_rule(study.rule.name)
         if rule is None:
             self.rule.check(network, study.rule)
@@ -222,6 +225,8 @@ class TrainingLoop:
         TrainingError
             If rates, parameters or norms become NaN or infinite.
         """
+        if self.group.size == 1:  # only one of several processes measures
+            self.settings = adapted_steps(self.study, self.rows)
         began, statistics, data = time.perf_counter(), EpochStatistics(), self.data.train
         past = self.steps % self.epoch_steps
         for k, plan in enumerate(plan_epoch(data, self.study, self.epochs)):
@@ -246,7 +251,7 @@ class TrainingLoop:
             "loss": statistics.loss / statistics.samples,
             "residual": statistics.residual,
             "path": statistics.path,
-            "settle_steps": statistics.settle_steps(self.study),
+            "settle_steps": statistics.settle_steps(self.settings),
             "spectral": norms,
             "seconds": time.perf_counter() - began,
         }
@@ -307,7 +312,7 @@ class TrainingLoop:
             By the name of the parameter; copies that are the caller's own.
         """
         batch = self._batch(x, y, measured=False)
-        found = self.rule.update(self.ops, self.network, self.params, batch, self.study.rule)
+        found = self.rule.update(self.ops, self.network, self.params, batch, self.settings)
         return {n: -g.detach().cpu().numpy() for n, g in found.gradients.items()}
 
     def model(self) -> TrainedNetwork:
@@ -363,6 +368,7 @@ class TrainingLoop:
             if f"{name}/{SINGULAR}" in memory:
                 self._vectors[name] = self.ops.from_numpy(memory[f"{name}/{SINGULAR}"])
         self.steps, self.rows = state["steps"], list(state.get("rows", ()))
+        self.settings = adapted_steps(self.study, self.rows)
         best = state.get("best")
         if best is not None:
             epochs, params, self.best_accuracy = best
@@ -395,7 +401,7 @@ class TrainingLoop:
         rule = self.rule.update
         if self.group.shares(len(batch.x)):
             rule = shared_rule(rule, self.group)
-        found = rule(self.ops, self.network, self.params, batch, self.study.rule)
+        found = rule(self.ops, self.network, self.params, batch, self.settings)
         if learning_rate is None:
             learning_rate = float(self._rates[min(self.steps, len(self._rates) - 1)])
         for group in self._optimizer.param_groups:
@@ -431,7 +437,8 @@ class TrainingLoop:
 
     def _evaluated(self, row: dict[str, Any]) -> dict[str, Any]:
         """The row with the evaluation of the test and validation samples; updates `best`."""
-        found = evaluate(self.study, self.network, self.data, self.params, self.rule, row)
+        study = replace(self.study, rule=self.settings)
+        found = evaluate(study, self.network, self.data, self.params, self.rule, row)
         if self.study.training.patience and found["validation_accuracy"] > self.best_accuracy:
             self.best, self.best_accuracy = self.current(), found["validation_accuracy"]
         return found
@@ -534,10 +541,9 @@ class EpochStatistics:
         self.loss += float(np.dot(samples, loss))
         self.residual = max(self.residual, float(residual.max(initial=0.0)))
 
-    def settle_steps(self, study: Study) -> dict[str, float]:
+    def settle_steps(self, rule: RuleSettings) -> dict[str, float]:
         """Mean steps of a sample in each phase."""
         if not self.counted:
-            rule = study.rule
             return {"free": float(rule.free_steps), "nudged": float(rule.nudged_steps)}
         return {phase: total / self.counted for phase, total in self.steps.items()}
 

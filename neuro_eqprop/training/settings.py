@@ -236,6 +236,7 @@ class TrainingSettings:
     normalize: bool = setting(
         False, "standardize each channel of images, or each feature, by the training samples"
     )
+    input_deviation: float = setting(1.0, "standard deviation of the normalized input", above=0)
     flip: bool = setting(False, "mirror images left to right at random")
     shift: int = setting(0, "shift images randomly by up to this many pixels", least=0)
     word_dropout: float = setting(

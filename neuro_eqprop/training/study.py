@@ -101,13 +101,15 @@ class Study:
     `make_study` and `adapt` take settings by their flat names, without the name of the table.
     """
 
-    dataset: str = setting("digits", "an .npz file, or a data set by name")
+    dataset: str = setting("digits", "a .npz or .csv file, or a data set by name")
     seed: int = setting(
         0, "random seed of parameters, batches and augmentation", least=0, most=2**63 - 1
     )
     model: ModelSettings = field(default_factory=LayeredSettings)
     rule: RuleSettings = field(default_factory=lambda: ContrastiveSettings("hebbian"))
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    chosen: tuple[str, ...] = ()
+    """Names of the settings that were derived and not stated, see `training.defaults`."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -156,13 +158,16 @@ class Study:
         made = architecture.build(with_vocabulary(self.model, data), data.shape, data.classes)
         if self.training.normalize:
             ids = bool(data.vocabulary or self.get("vocabulary", 0))
-            made = normalize_input(made, data.shape, *channel_statistics(data, ids=ids))
+            mean, deviation = channel_statistics(data, ids=ids)
+            scaled = tuple(each / self.training.input_deviation for each in deviation)
+            made = normalize_input(made, data.shape, mean, scaled)
         cost = self.training.cost
         made = replace(made, cost=Cost(cost)) if cost else made
         if not find_rule(self.rule.name).feed_forward:
             return made
         twin = feed_forward(made)
-        if self.get("bound", 0.0) not in (0.0, getattr(architecture.settings(), "bound", 0.0)):
+        usual = (0.0, getattr(architecture.settings(), "bound", 0.0))
+        if "bound" not in self.chosen and self.get("bound", 0.0) not in usual:
             return twin
         # The default bound makes settling converge, which a feed-forward network does not need.
         free = tuple(replace(c, bound=None) for c in twin.connections)
@@ -187,6 +192,8 @@ class Study:
 
 TOP = ("dataset", "seed")
 """Settings of a study file outside its tables."""
+CHOSEN = "chosen"
+"""Key of a study file that names the settings that were derived."""
 TABLES = ("model", "rule", "training")
 """Tables of a study file."""
 NAMED = ("model", "rule")
@@ -215,7 +222,8 @@ def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
     training = with_changes(study.training, suited)
     check_known(given, model, rule)
     top = {key: convert(key, given[key], getattr(study, key)) for key in TOP if key in given}
-    return replace(study, model=model, rule=rule, training=training, **top)
+    chosen = tuple(name for name in study.chosen if name not in given)
+    return replace(study, model=model, rule=rule, training=training, chosen=chosen, **top)
 
 
 def flat_names(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -354,16 +362,37 @@ def without_unused(written: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read(path: Path) -> Study:
-    """Read a study from a TOML file, with tables or flat as in version 0.1."""
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read the settings that a TOML file states, by flat name; tables may be missing."""
     written = dict(read_toml(path).content)
     written.pop("learn", None)  # settings of on-chip learning, see `on_chip_config`
     try:
-        return adapt(Study(), written if nested(written) else without_unused(written))
+        return flat_names(written if nested(written) else without_unused(written))
     except UnknownNameError:
         raise
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def read(path: Path) -> Study:
+    """Read a study from a TOML file, with tables or flat as in version 0.1."""
+    written = read_settings(path)
+    chosen = written.pop(CHOSEN, [])
+    try:
+        study = adapt(Study(), written)
+        return replace(study, chosen=names_of_settings(chosen, study))
+    except UnknownNameError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def names_of_settings(names: Any, study: Study) -> tuple[str, ...]:  # noqa: ANN401
+    """The names of settings of a study; ValueError for anything else."""
+    known = study.flat()
+    if not isinstance(names, list) or not all(name in known for name in names):
+        raise ValueError(f"{CHOSEN} is {names!r}; it lists names of settings")
+    return tuple(names)
 
 
 def nested(written: Mapping[str, Any]) -> bool:
@@ -373,7 +402,8 @@ def nested(written: Mapping[str, Any]) -> bool:
 
 def write(study: Study) -> str:
     """Format a study as TOML."""
-    parts = [toml_lines({key: getattr(study, key) for key in TOP})]
+    top = {key: getattr(study, key) for key in TOP}
+    parts = [toml_lines(top | ({CHOSEN: study.chosen} if study.chosen else {}))]
     parts += [f"[{table}]\n{toml_lines(asdict(getattr(study, table)))}" for table in TABLES]
     return "\n".join(parts)
 

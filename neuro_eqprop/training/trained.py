@@ -18,6 +18,11 @@ from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.training.history import History
 from neuro_eqprop.training.study import Study
 
+RECORDED_BETA, RESOLVED_BETA = 0.5, 0.05
+"""Default beta of recorded phases, and the smallest that they take from the training.
+
+Displacements of rates resolve smaller ones, spikes do not.
+"""
 TRAINED, FROM_TORCH, FROM_NIR = "trained", "converted from torch", "read from NIR"
 """The usual values of `provenance`."""
 T = TypeVar("T", bound="TrainedNetwork")
@@ -68,8 +73,9 @@ class TrainedNetwork:
 
     @property
     def beta(self) -> float:
-        """The nudging strength of its nudged phases."""
-        return 0.5 if self.study is None else self.study.rule.beta
+        """The strength of recorded nudges: that of the training, if spikes resolve it."""
+        trained = RECORDED_BETA if self.study is None else self.study.rule.beta
+        return trained if trained >= RESOLVED_BETA else RECORDED_BETA
 
     @property
     def seed(self) -> int:

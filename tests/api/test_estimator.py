@@ -15,12 +15,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+import neuro_eqprop as ne
 from neuro_eqprop.api import estimator
 from neuro_eqprop.api.estimator import EqPropClassifier
-from neuro_eqprop.api.train import run_training
 from neuro_eqprop.cli.train import SETTINGS, changes, options
 from neuro_eqprop.common.arrays import UnknownNameError
-from neuro_eqprop.data import load_digits
+from neuro_eqprop.data import Dataset, load_digits
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.torch import TorchOps
@@ -28,6 +28,7 @@ from neuro_eqprop.runs import checkpoint
 from neuro_eqprop.runs.evaluate import equilibria
 from neuro_eqprop.runs.run_folder import MODEL
 from neuro_eqprop.training import loop
+from neuro_eqprop.training.defaults import derive
 from neuro_eqprop.training.diagnostics import Diagnostics
 from neuro_eqprop.training.rules.base import TrainingError
 from neuro_eqprop.training.study import Study, adapt, make_study
@@ -94,11 +95,12 @@ def test_every_option_of_training_that_an_estimator_has_a_use_for_is_a_parameter
 
 def test_it_learns_what_the_command_learns(tmp_path: Path) -> None:
     data = load_digits()
-    study = as_the_command_has_it("--model", "looped", "--epochs", "1", "--hidden", "16")
-    run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=lambda _: None)
-    fitted = EqPropClassifier(model="looped", epochs=1, hidden=(16,)).fit(
-        data.train.x, data.train.y
-    )
+    whole = Dataset.from_splits("fit", data.train, data.train, data.classes)
+    made = EqPropClassifier(model="looped", epochs=1, hidden=(16,))
+    study = derive({"model": "looped", "epochs": 1, "hidden": (16,)}, whole)
+    assert study == made.study(whole)
+    ne.train(study, whole, out=tmp_path / "run")
+    fitted = made.fit(data.train.x, data.train.y)
     for name, value in checkpoint.load(tmp_path / "run" / MODEL).params.items():
         assert np.array_equal(fitted.model_.params[name], value)
 
@@ -144,8 +146,9 @@ def test_a_rule_that_cannot_teach_a_model_is_refused_as_the_command_does() -> No
 def test_a_free_phase_that_has_not_settled_is_warned_of() -> None:
     data = load_digits()
     x, y = data.train.x[:100], data.train.y[:100]
+    steps = {"free_steps": 1, "nudged_steps": 1, "normalize": False}
     hasty = EqPropClassifier(
-        hidden=(16,), epochs=1, beta=0.001, more={"free_steps": 1, "nudged_steps": 1}
+        hidden=(16,), epochs=1, beta=0.001, nudging="centered", feedback=1.0, more=steps
     )
     with pytest.warns(ConvergenceWarning) as heard:
         hasty.fit(x, y)
@@ -174,7 +177,7 @@ def test_a_fitted_network_can_be_kept(fitted: EqPropClassifier) -> None:
     x = load_digits().test.x[:5]
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict(x), fitted.predict(x))
-    assert again.model_.study == fitted.study()
+    assert again.model_.study == fitted.model_.study
 
 
 def test_it_takes_part_in_a_search_over_a_grid() -> None:
@@ -235,7 +238,7 @@ def test_it_behaves_as_scikit_learn_expects(name: str) -> None:
 
 def test_unscaled_samples_are_warned_of_before_training() -> None:
     x, y = np.random.default_rng(0).uniform(0, 255, (20, 4)), np.arange(20) % 2
-    net = EqPropClassifier(hidden=(4,), epochs=1)
+    net = EqPropClassifier(hidden=(4,), epochs=1, more={"normalize": False})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         net.fit(x, y)

@@ -336,7 +336,7 @@ def test_a_network_that_cannot_be_lowered_names_layer_and_reason(tmp_path: Path)
     for name, more, fault in (
         ("a", ("--activation", "tanh"), "layer 'hidden' has activation 'tanh'"),
         ("b", ("--activation", "relu"), "layer 'hidden' has activation 'relu' with range 0.0..inf"),
-        ("c", ("--output", "linear"), "layer 'output' has activation 'linear'"),
+        ("c", ("--activation", "hard_tanh"), "layer 'hidden' has activation 'hard_tanh'"),
     ):
         out = str(tmp_path / name)
         assert call("train", "--out", out, *words, *more)[0] == 0
@@ -410,7 +410,10 @@ def test_debug_shows_where_an_error_comes_from(run: Path) -> None:
 
 
 TWO = ("--model", "conv", "--hidden", "4,4")
-WILD = ("--activation", "relu", "--output", "linear", "--hidden", "6", "--batch", "512")
+WILD = (
+    *("--activation", "relu", "--output", "linear", "--hidden", "6", "--batch", "512"),
+    *("--preset", "chip"),
+)
 
 
 def test_training_that_explodes_at_once_leaves_nothing(tmp_path: Path) -> None:
@@ -488,7 +491,7 @@ def test_what_does_not_go_together_is_refused_before_anything_is_made(
 @pytest.mark.parametrize(
     ("first", "then"),
     [
-        (("--model", "transformer"), ("--set", "patch=4")),
+        (("--model", "transformer", "--set", "patch=7"), ("--set", "patch=4")),
         ((*TWO, "--set", "kernel=3"), ("--hidden", "4")),
         ((*TWO, "--set", "kernel=3"), ("--set", "padding=same")),
         (("--model", "conv", "--hidden", "4", "--set", "kernel=9"), ("--set", "kernel=7")),
@@ -507,7 +510,7 @@ def test_the_suggested_remedy_works(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("--model", "looped", "--feedback", "0.1"), "model 'looped' has no setting 'feedback'"),
+        (("--model", "modern", "--feedback", "0.1"), "model 'modern' has no setting 'feedback'"),
         (
             ("--hidden", "32x16"),
             "setting 'hidden' cannot be '32x16': '32x16' is not a number",
@@ -528,8 +531,8 @@ def test_a_wrong_setting_is_refused_as_a_wrong_argument(
 def test_a_file_that_is_no_npz_is_refused_with_the_format_and_the_data_sets(
     tmp_path: Path,
 ) -> None:
-    said = refused(1, "train", "--out", str(tmp_path / "run"), "--dataset", "a.csv")
-    assert "data file 'a.csv' cannot be read: only NumPy files .npz with arrays x and y" in said
+    said = refused(1, "train", "--out", str(tmp_path / "run"), "--dataset", "a.txt")
+    assert "data file 'a.txt' cannot be read: only NumPy files .npz with arrays x and y" in said
     assert "digits" in said
 
 

@@ -155,7 +155,7 @@ def test_a_flipped_bit_of_a_tensor_is_found_on_opening(run: Path) -> None:
 
 def test_settings_that_were_changed_afterwards_are_found(run: Path) -> None:
     study = run / "study.toml"
-    study.write_text(study.read_text().replace("beta = 0.5", "beta = 0.25"))
+    study.write_text(study.read_text().replace("beta = 0.02", "beta = 0.25"))
     with pytest.raises(RunError, match="does not hold the settings"):
         open_run(run)
     assert not ne.check_run(run).ok

@@ -129,7 +129,7 @@ def test_a_looped_network_has_one_hidden_layer() -> None:
         (b"\xff\xfe", "not UTF-8 text"),
         (b"epochs = 0", "epochs is 0"),
         (b"[network]\nhidden = 3", "unknown setting 'network'; known: "),
-        (b"[model]\nname = 'looped'\nfeedback = 0.5", "study.toml: model 'looped' has no setting"),
+        (b"[model]\nname = 'modern'\nfeedback = 0.5", "study.toml: model 'modern' has no setting"),
         (b"[training]\nepoch = 3", "unknown setting 'epoch'; known: epochs"),
         (b"model = 3", "unknown model '3'; known: "),
         (b"[model]\nhidden = 'wide'", "'hidden' cannot be 'wide'"),
@@ -232,10 +232,10 @@ def test_a_rule_that_was_chosen_stays_when_the_model_changes() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"model": "looped", "feedback": 0.1}, "model 'looped' has no setting 'feedback' (here"),
+        ({"model": "modern", "feedback": 0.1}, "model 'modern' has no setting 'feedback' (here"),
         (
-            {"model": "looped", "feedback": 0.1},
-            "belongs to layered, conv, pyramid, text; leave it out",
+            {"model": "modern", "feedback": 0.1},
+            "belongs to layered, looped, sparse, toroidal, conv, pyramid, text; leave it out",
         ),
         (
             {"model": "looped", "heads": 2},

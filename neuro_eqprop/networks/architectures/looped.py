@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from neuro_eqprop.common.arrays import Shape
 from neuro_eqprop.common.settings import setting
 from neuro_eqprop.networks.activations import Activation
-from neuro_eqprop.networks.architectures.base import Architecture, RateSettings, size
+from neuro_eqprop.networks.architectures.base import Architecture, Rates, RateSettings, size
 from neuro_eqprop.networks.architectures.mlp import layered
 from neuro_eqprop.networks.network import Connection, Network
 
@@ -20,7 +20,16 @@ class RecurrentSettings(RateSettings):
 
 
 @dataclass(frozen=True)
-class LoopedSettings(RecurrentSettings):
+class LoopSettings(RecurrentSettings):
+    """Settings of a hidden layer connected to itself, which the output feeds back to."""
+
+    feedback: float = setting(
+        1.0, "scale of the feedback from the output; below 1 it settles sooner", above=0
+    )
+
+
+@dataclass(frozen=True)
+class LoopedSettings(LoopSettings):
     """Settings of a hidden layer connected to itself."""
 
     name: str = "looped"
@@ -36,12 +45,14 @@ def looped(
     output_rate: Activation,
     bound: float | None,
     symmetric: bool = True,
+    feedback: float = 1.0,
 ) -> Network:
     """x -> h <-> output, and h -> h by a matrix of spectral norm at most `bound`.
 
-    If it is not `symmetric`, the network has no energy.
+    If it is not `symmetric`, the network has no energy. `feedback` is that of the output.
     """
-    plain = layered(inputs, (hidden,), outputs, hidden_rate=hidden_rate, output_rate=output_rate)
+    rates = Rates(hidden_rate=hidden_rate, output_rate=output_rate)
+    plain = layered(inputs, (hidden,), outputs, feedback=feedback, **rates)
     return with_loop(plain, Connection("hidden", "hidden", symmetric=symmetric, bound=bound))
 
 
@@ -60,6 +71,7 @@ def build(settings: LoopedSettings, shape: Shape, classes: int) -> Network:
         **settings.rates,
         bound=settings.bound,
         symmetric=settings.symmetric,
+        feedback=settings.feedback,
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Shape
+from neuro_eqprop.common.arrays import Array, Shape
 from neuro_eqprop.networks.network import Network, Role
-from neuro_eqprop.networks.operators import Normalized
+from neuro_eqprop.networks.operators import Dense, Normalized
 from neuro_eqprop.networks.operators.normalized import channel_axis
 
 
@@ -36,6 +37,25 @@ def flattened(values: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
     wide[channel_axis(shape)] = len(values)
     spread = np.broadcast_to(np.reshape(values, wide), shape)
     return tuple(float(value) for value in spread.ravel())
+
+
+def folded(
+    network: Network, params: Mapping[str, Array]
+) -> tuple[Network, dict[str, Array]] | None:
+    """The network with the normalization as part of its weights and biases, and these.
+
+    None if the input is not normalized, or enters through other operators than matrices.
+    """
+    made = dict(params)
+    for connection in network.connections:
+        operator = connection.operator
+        if isinstance(operator, Normalized) and isinstance(operator.inner, Dense):
+            deviation, mean = np.array(operator.deviation), np.array(operator.mean)
+            weight = made[connection.name] = params[connection.name] / deviation
+            made[connection.target] = made[connection.target] - weight @ mean
+        elif network[connection.source].role is Role.INPUT:
+            return None
+    return without_normalization(network)[0], made
 
 
 def without_normalization(network: Network) -> tuple[Network, Normalized | None]:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from neuro_eqprop.common.arrays import Shape
 from neuro_eqprop.common.settings import setting
 from neuro_eqprop.networks.activations import Activation
-from neuro_eqprop.networks.architectures.base import Architecture, size
-from neuro_eqprop.networks.architectures.looped import RecurrentSettings, with_loop
+from neuro_eqprop.networks.architectures.base import Architecture, Rates, size
+from neuro_eqprop.networks.architectures.looped import LoopSettings, with_loop
 from neuro_eqprop.networks.architectures.mlp import layered
 from neuro_eqprop.networks.network import Connection, Network
 from neuro_eqprop.networks.operators import Sparse
 
 
 @dataclass(frozen=True)
-class SparseSettings(RecurrentSettings):
+class SparseSettings(LoopSettings):
     """Settings of a hidden layer connected to itself by random sparse weights."""
 
     name: str = "sparse"
@@ -28,18 +28,20 @@ def sparse_recurrent(
     hidden: int,
     outputs: int,
     *,
-    fan_in: int,
-    seed: int = 0,
+    sparse: Sparse,
     hidden_rate: Activation,
     output_rate: Activation,
     bound: float | None = None,
+    feedback: float = 1.0,
 ) -> Network:
-    """x -> h <-> output, and h -> h by S + S^T, where S has `fan_in` random weights per row.
+    """x -> h <-> output, and h -> h by a sparse matrix S + S^T.
 
-    It is symmetric, so that the network has an energy; `bound` limits its spectral norm.
+    `sparse` is symmetric, so that the network has an energy; `bound` limits its spectral norm.
+    `feedback` is that of the output.
     """
-    plain = layered(inputs, (hidden,), outputs, hidden_rate=hidden_rate, output_rate=output_rate)
-    loop = Connection("hidden", "hidden", Sparse(fan_in, seed, symmetric=True), bound=bound)
+    rates = Rates(hidden_rate=hidden_rate, output_rate=output_rate)
+    plain = layered(inputs, (hidden,), outputs, feedback=feedback, **rates)
+    loop = Connection("hidden", "hidden", sparse, bound=bound)
     return with_loop(plain, loop)
 
 
@@ -49,10 +51,10 @@ def build(settings: SparseSettings, shape: Shape, classes: int) -> Network:
         size(shape),
         settings.hidden[0],
         classes,
-        fan_in=settings.fan_in,
-        seed=settings.wiring,
+        sparse=Sparse(settings.fan_in, settings.wiring, symmetric=True),
         **settings.rates,
         bound=settings.bound,
+        feedback=settings.feedback,
     )
 
 

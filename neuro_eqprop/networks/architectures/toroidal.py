@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from neuro_eqprop.common.arrays import Shape
 from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.networks.architectures.base import Architecture, size
-from neuro_eqprop.networks.architectures.looped import RecurrentSettings, looped
+from neuro_eqprop.networks.architectures.looped import LoopSettings, looped
 from neuro_eqprop.networks.network import Connection, Network
 from neuro_eqprop.networks.operators import DelayedFeedback
 
 
 @dataclass(frozen=True)
-class ToroidalSettings(RecurrentSettings):
+class ToroidalSettings(LoopSettings):
     """Settings of a recurrent hidden layer with delayed feedback."""
 
     name: str = "toroidal"
@@ -33,6 +33,7 @@ def toroidal(
     hidden_rate: Activation,
     output_rate: Activation,
     bound: float,
+    feedback: float = 1.0,
 ) -> Network:
     """As `looped`, with feedback from the last three states of h, all with one gain.
 
@@ -46,6 +47,7 @@ def toroidal(
         hidden_rate=hidden_rate,
         output_rate=output_rate,
         bound=bound * (1.0 - PAST_PART),
+        feedback=feedback,
     )
     return replace(plain, connections=(*plain.connections, delayed))
 
@@ -53,7 +55,12 @@ def toroidal(
 def build(settings: ToroidalSettings, shape: Shape, classes: int) -> Network:
     """The network of the settings."""
     return toroidal(
-        size(shape), settings.hidden[0], classes, **settings.rates, bound=settings.bound
+        size(shape),
+        settings.hidden[0],
+        classes,
+        **settings.rates,
+        bound=settings.bound,
+        feedback=settings.feedback,
     )
 
 

@@ -138,7 +138,7 @@ def learning_network(
     )
 
     entry = next(iter(nothing.current))
-    model = RateModel(entry, coding.grid, spiking.exact, make_model, ALWAYS)
+    model = RateModel(entry, coding.grid, spiking.exact, make_model, ALWAYS, spiking.encode_target)
     return LearningNetwork(LearningPlan(plastic, tuple(rates), model), name)
 
 

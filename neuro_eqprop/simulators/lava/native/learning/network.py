@@ -71,6 +71,8 @@ class RateModel:
     """Makes a `Model` of learned parameters."""
     always: str
     """The population whose outgoing weights are the biases."""
+    encode: Callable[[Array], Array] = np.asarray
+    """Makes targets of the rate network those of the spiking one."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ class LearningNetwork(ExportedNetwork):
                 f"y has shape {given.shape}; {len(rows)} samples of {classes} classes need "
                 f"({len(rows)},) or ({len(rows)}, {classes})"
             )
-        exponent = self.plan.input_exp
+        targets, exponent = self.plan.rate_model.encode(targets), self.plan.input_exp
         sent = [rows, targets] if not exponent else [integers(v, exponent) for v in (rows, targets)]
         return np.repeat(sent[0].T, self.steps, axis=1), np.repeat(sent[1].T, self.steps, axis=1)
 
