@@ -46,6 +46,7 @@ HOMES = {
     "list_data": "data.manage",
     "load_backend": "simulators.registry",
     "load_data": "data",
+    "fit_profile": "chips.energy.fit",
     "load_profile": "chips.profiles.load",
     "open_run": "api.run",
     "open_trace": "traces.lazy",

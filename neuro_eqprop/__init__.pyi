@@ -10,6 +10,7 @@ from neuro_eqprop.api.spiking_model import SpikingModel as SpikingModel
 from neuro_eqprop.api.sweep import sweep as sweep
 from neuro_eqprop.api.train import train as train
 from neuro_eqprop.api.trainer import Trainer as Trainer
+from neuro_eqprop.chips.energy.fit import fit_profile as fit_profile
 from neuro_eqprop.chips.energy.result import EnergyEstimate as EnergyEstimate
 from neuro_eqprop.chips.energy.result import EnergyReport as EnergyReport
 from neuro_eqprop.chips.profile import Profile as Profile
@@ -71,6 +72,7 @@ __all__ = [
     "compare",
     "download_data",
     "estimate_energy",
+    "fit_profile",
     "from_nir",
     "from_snntorch",
     "from_torch",

@@ -30,7 +30,7 @@ import pytest
 
 from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.estimate import Estimate
-from neuro_eqprop.chips.energy.monte_carlo import Energy
+from neuro_eqprop.chips.energy.interval import Interval
 from neuro_eqprop.chips.energy.result import EnergyEstimate
 from neuro_eqprop.chips.energy.terms import MissingTerm, Term
 from neuro_eqprop.chips.placement import Placement, PlacementStatus
@@ -419,9 +419,9 @@ def chip_estimate() -> ChipEstimate:
             origin = (boundary, Evidence.READ, "paper", False, "")
             parts = (("idle", "power.static", 0.75), ("synop", "energy.synop", 0.25))
             found = Estimate(
-                joules=Energy(joules, joules / 2, 2 * joules, joules),
+                joules=Interval(joules, joules / 2, 2 * joules, joules),
                 terms=tuple(
-                    Term(name, key, 1.0, Energy(*(part * joules,) * 4), *origin)
+                    Term(name, key, 1.0, Interval(*(part * joules,) * 4), *origin)
                     for name, key, part in parts
                 ),
                 missing=(MissingTerm("input", 3.0, "not published"),),

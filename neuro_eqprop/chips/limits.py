@@ -62,7 +62,7 @@ def check_fans(shape: NetworkShape, profile: Profile, check: LimitCheck) -> None
             check.violate(
                 "fan-in",
                 f"a neuron of {each.name!r} has {arriving} input synapses, the chip allows "
-                f"{fan_in}; split it over more neurons",
+                f"{fan_in}; keep {fan_in} of them, or split it over more neurons",
             )
         if fan_out is not None and leaving > fan_out and not each.off_chip:
             check.violate(

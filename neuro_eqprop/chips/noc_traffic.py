@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuro_eqprop.chips.deliveries import deliveries
 from neuro_eqprop.chips.placement import CoreAllocation, Placement
 from neuro_eqprop.chips.profile import Profile
-from neuro_eqprop.chips.synapse_memory import synapse_memory
 from neuro_eqprop.chips.workload import NetworkShape
 from neuro_eqprop.common.arrays import Ints
 
@@ -91,13 +91,13 @@ def noc_traffic(
 ) -> dict[str, SpikeTraffic]:
     """Mean traffic of one spike, by population; off-chip input counts messages but no hops."""
     mesh, known = mesh_of(profile)
-    memory = synapse_memory(shape, profile, tag_bits=None)
     found = {}
     for each in shape.populations:
         messages = east_west = north_south = links = 0.0
         for projection in shape.out_of(each.name):
             target = placement[projection.target]
-            count = memory.reach(projection, target.cores)[0]
+            sent = np.minimum(1.0, deliveries(shape, projection, target))
+            count = float(sent.sum(axis=1).mean())
             messages += count
             if not each.off_chip:
                 ew, ns, away = mean_hops(mesh, placement[each.name], target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -133,6 +133,53 @@ class Included:
     note: Text
 
 
+class Tier(Enum):
+    """How well an estimate on a chip is tested."""
+
+    CALIBRATED = "calibrated"
+    """Against at least four well-sourced measurements of that chip."""
+    ORDER_OF_MAGNITUDE = "order of magnitude"
+
+
+FEWEST_POINTS = 4
+"""Measurements of a chip without which it is not calibrated."""
+ORDER_OF_MAGNITUDE = 10**0.5
+"""Least range, as a factor to both sides, of a chip that is not calibrated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How far a chip's own measurements lie from their predictions, each left out in turn."""
+
+    points: Count
+    """Well-sourced measurements, of certainty A or B."""
+    factor: NonNegative
+    """Range to both sides, as a factor."""
+    inside: Count
+    """Points inside that range."""
+    least: NonNegative = 1.4
+    """Least factor, since the points of one laboratory share their errors."""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.points < FEWEST_POINTS or not 1 < self.least <= self.factor:
+            raise ValueError(
+                f"{self.points} points with a factor of {self.factor:g} are no calibration; it "
+                f"takes {FEWEST_POINTS} points and a factor of at least {self.least:g}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How the constants of a profile were fitted to measured runs."""
+
+    keys: tuple[str, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    """Of the constants, in the order of the keys, in SI units."""
+    left_out: Mapping[str, float]
+    """By run, the logarithm of measured over predicted with this run left out of the fit."""
+
+
 Entry: TypeAlias = Quantity | Unknown | Included
 
 
@@ -201,6 +248,10 @@ class Profile:
     """Changes relative to the file or to the profile it extends, as text."""
     scaling: SupplyScaling | None = None
     """Scaling of costs with the supply voltage, if known."""
+    calibration: Mapping[str, Calibration] = field(default_factory=dict)
+    """By what was predicted, ``"energy"`` or ``"time"``."""
+    fit: Fit | None = None
+    """How its constants were fitted, where they were."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", NamedDict("source", self.sources))
@@ -209,6 +260,16 @@ class Profile:
     def __repr__(self) -> str:
         known = sum(isinstance(entry, Quantity) for entry in self.entries.values())
         return f"<Profile {self.name}: {self.title}, {known} known quantities>"
+
+    def tier(self, kind: str = "energy") -> Tier:
+        """Whether predictions of energy, or of time, are calibrated."""
+        known = kind in self.calibration and self.range_factor(kind) < ORDER_OF_MAGNITUDE
+        return Tier.CALIBRATED if known else Tier.ORDER_OF_MAGNITUDE
+
+    def range_factor(self, kind: str = "energy") -> float:
+        """The range of a prediction to both sides, as a factor."""
+        found = self.calibration.get(kind)
+        return ORDER_OF_MAGNITUDE if found is None else found.factor
 
     def check_chip(self) -> None:
         """Raise ValueError unless this is a spiking chip, and no scenario without its factors."""

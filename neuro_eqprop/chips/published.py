@@ -176,8 +176,8 @@ class PublishedCase:
     steps: Count = 1
     """Steps that the measurement covers."""
     chips: Count = 1
-    mapping: str = "balanced"
-    """How the network is mapped, unless `cores` are published."""
+    mapping: str = ""
+    """How the network is mapped, unless `cores` are published; empty for the default."""
     cores: Mapping[str, Count] = field(default_factory=dict)
     """Published cores of each layer."""
     supply: NonNegative = 0.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from neuro_eqprop.chips.convolution import ConvolutionShape
-from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.common.arrays import Array, Bits, Ints, UnknownNameError
 from neuro_eqprop.simulators.recordings import Counts
 from neuro_eqprop.spiking.fixed_point import state_bits
 from neuro_eqprop.spiking.ir import Gain, Population, Projection, Reset, SpikingNetwork
@@ -35,6 +35,8 @@ class PopulationShape:
     soft_reset: bool = False
     graded: bool = False
     off_chip: bool = False
+    biased: bool = True
+    """Whether neurons have biases, so that they are never at rest."""
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -55,6 +57,8 @@ class ProjectionShape:
     plastic: bool = False
     convolution: ConvolutionShape | None = None
     """The geometry of a convolution; None for other projections."""
+    spans: Ints | None = field(default=None, compare=False, repr=False)
+    """First and last target of each source neuron (neurons, 2) where these differ; else None."""
 
     def __post_init__(self) -> None:
         if self.synapses < 0 or self.bits < 1 or self.delay < 1:
@@ -72,6 +76,20 @@ class ProjectionShape:
     def name(self) -> str:
         """The name of the projection: source->target."""
         return f"{self.source}->{self.target}"
+
+    def touches(self, fired: Bits, size: int) -> Bits:
+        """Whether a spike of the sources that `fired` reaches each of `size` targets, by step."""
+        if self.convolution is not None and fired.shape[1] > 1:
+            links = [self.convolution.links(axis).astype(np.float64) for axis in (0, 1)]
+            maps = fired.reshape(len(fired), *self.convolution.source).any(axis=1)
+            found = np.einsum("rh,thw,cw->trc", links[0], maps.astype(np.float64), links[1]) > 0
+            channels = self.convolution.target[0]
+            return np.asarray(np.repeat(found[:, None], channels, axis=1).reshape(-1, size))
+        if self.spans is not None and fired.shape[1] > 1:
+            places = np.arange(size)
+            inside = (self.spans[:, :1] <= places) & (places <= self.spans[:, 1:])
+            return np.asarray(fired.astype(np.float64) @ inside > 0)
+        return np.repeat(fired.any(axis=1, keepdims=True), size, axis=1)
 
     @property
     def parameters(self) -> int:
@@ -175,8 +193,11 @@ class NetworkShape:
 def population_shape(population: Population, *, off_chip: bool) -> PopulationShape:
     """The size of a population and the features of its neurons."""
     neuron = population.neuron
-    soft = neuron.reset is Reset.SUBTRACT
-    return PopulationShape(population.name, population.size, soft, neuron.graded, off_chip=off_chip)
+    return PopulationShape(
+        *(population.name, population.size, neuron.reset is Reset.SUBTRACT, neuron.graded),
+        off_chip=off_chip,
+        biased=bool(population.bias.any()),
+    )
 
 
 def dense_projection(
@@ -215,7 +236,21 @@ def projection_shape(projection: Projection, *, bits: int) -> ProjectionShape:
         bits=bits,
         delay=projection.delay,
         convolution=convolution_shape(projection.synapses),
+        spans=spans_of(projection.synapses, fan_out),
     )
+
+
+def spans_of(synapses: Synapses, fan_out: Ints) -> Ints | None:
+    """First and last target of each source neuron of sparse synapses; None for other ones."""
+    size = synapses.shape[0]
+    if isinstance(synapses, ConvolutionSynapses) or not fan_out.any() or fan_out.min() >= size:
+        return None
+    rows = synapses.T.to_csr()
+    found = np.tile(np.array([0, -1], dtype=np.int64), (len(fan_out), 1))
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    found[filled, 0] = rows.indices[rows.indptr[filled]]
+    found[filled, 1] = rows.indices[rows.indptr[filled + 1] - 1]
+    return found
 
 
 def convolution_shape(synapses: Synapses) -> ConvolutionShape | None:

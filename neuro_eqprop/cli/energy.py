@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
 
 SOFT_RESET = {"auto": None, "on": True, "off": False}
-MAPPINGS = ("least-energy", "fewest-cores", "balanced")
+MAPPINGS = ("balanced", "least-energy", "fewest-cores")
 STEPS = "1,2,4,8,16,32,64"
 """Default numbers of steps of `--curve`."""
 
@@ -57,11 +57,17 @@ def amount_of(dimension: str) -> Callable[[str], float]:
     return parse
 
 
+def bits_or_auto(text: str) -> int | None:
+    """Return a number of bits, or None for "auto"."""
+    return None if text == "auto" else positive_int(text)
+
+
 def engineering_options(parser: ArgumentParser) -> None:
     """Add sample rate, supply voltage, limits, sensitivity, Pareto front and output files."""
     add = parser.add_argument
-    rate = "samples a second of a chip that is always on, as 10Hz: average power (default: none)"
-    add("--rate", type=amount_of("Hz"), metavar="10Hz", help=rate)
+    rate = "samples a second of a chip that is always on, as 10Hz: average power"
+    add("--rate", type=amount_of("Hz"), metavar="10Hz", default=10.0, help=rate)
+    add("--verbose", action="store_true", help="print more than one line a chip")
     supply = "supply voltage, as 0.9V, for chips with a law of scaling (default: the profile's)"
     add("--supply", type=amount_of("V"), metavar="0.9V", help=supply)
     target = "accuracy up to which the joules of learning count, as 0.95 (default: all epochs)"
@@ -103,8 +109,8 @@ def options(parser: ArgumentParser) -> None:
     add("--samples", type=positive_int, default=32, help="samples to count events on")
     code_options(parser)
     input_option(parser, default=None)
-    bits = "bits of a weight, counted in fixed point (default: 8 on the chip, counted exactly)"
-    add("--bits", type=positive_int, help=bits)
+    bits = "bits of a weight (default: auto, the widest that each chip takes, at most 8)"
+    add("--bits", type=bits_or_auto, metavar="N", help=bits)
     add(
         "--batch",
         type=positive_int,
@@ -134,7 +140,7 @@ def options(parser: ArgumentParser) -> None:
         type=positive_int,
         help="number of available chips (default: the largest machine of the profile)",
     )
-    mapping = "what the cores are chosen for (least-energy: fewest joules a sample)"
+    mapping = "what the cores are chosen for (balanced: few cores, at most twice the shortest time)"
     add("--mapping", choices=MAPPINGS, default=MAPPINGS[0], help=mapping)
     cores = "number of cores to use; slow layers get more of them (default: that of --mapping)"
     add("--cores", type=positive_int, help=cores)
@@ -157,7 +163,6 @@ def options(parser: ArgumentParser) -> None:
     )
     add("--beside", type=Path, metavar="RUN", help="compare with a second run (default: none)")
     add("--explain", action="store_true", help="print the source of every quantity")
-    add("--seed", type=int, default=0, help="seed of the Monte Carlo draws")
 
 
 def run(args: Namespace) -> EnergyReport:
@@ -174,7 +179,7 @@ def run(args: Namespace) -> EnergyReport:
             args.counts or args.run, profiles, progress=progress, **settings_of(args)
         )
     report = replace(report, run=args.run and str(args.run), options=tuple(given_options(args)))
-    report = replace(report, sensitivity=args.sensitivity)
+    report = replace(report, sensitivity=args.sensitivity, verbose=args.verbose)
     if args.run is not None:
         report = replace(report, file=str(report.save(args.run / ENERGY)))
     return write_extras(report, args)
@@ -222,7 +227,8 @@ def given_options(args: Namespace) -> list[str]:
 
 def show(report: EnergyReport, console: Console) -> None:
     """Print the report, with hints that name options."""
-    replace(report, estimates=tuple(map(with_flags, report.estimates))).show(console)
+    hints = replace(report, estimates=tuple(map(with_flags, report.estimates)))
+    hints.show(console, verbose=report.verbose)
 
 
 def with_flags(each: EnergyEstimate) -> EnergyEstimate:

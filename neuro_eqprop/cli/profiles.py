@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
+from math import exp
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
 import neuro_eqprop as ne
-from neuro_eqprop.chips.energy.display.text import print_sources
 from neuro_eqprop.chips.energy.figures import plot_calibration, save_figure
+from neuro_eqprop.chips.energy.text import print_sources
 from neuro_eqprop.chips.energy.validation import validate_profiles
 from neuro_eqprop.chips.profiles.describe import describe_row, profile_json, profile_summary
 from neuro_eqprop.chips.profiles.load import (
@@ -32,7 +33,7 @@ from neuro_eqprop.cli.command import (
 from neuro_eqprop.common.units import si, si_range
 
 COUNTED = ("cores", "messages")
-VERBS = ("list", "show", "explain", "validate")
+VERBS = ("list", "show", "explain", "validate", "fit")
 ROLES = {
     "prediction": "predictions: the constants come from elsewhere, so agreement validates them",
     "consistency": "consistency: constants of the same source, so the formula is checked",
@@ -42,7 +43,7 @@ ROLES = {
 def options(parser: ArgumentParser) -> None:
     """Add the verb, the name of a profile, and the options of `validate`."""
     add = parser.add_argument
-    add("verb", choices=VERBS, help="list all, show one, explain its sources, validate all")
+    add("verb", choices=VERBS, help="list all, show one, explain its sources, validate, fit")
     chips = profile_names()
     meaning = f"a chip or a TOML file: {', '.join(chips)}"
     set_completions(add("name", nargs="?", metavar="NAME", help=meaning), chips)
@@ -50,9 +51,12 @@ def options(parser: ArgumentParser) -> None:
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
     cases = "further published measurements, as TOML; repeatable"
     add("--cases", type=Path, action="append", default=[], metavar="FILE", help=cases)
+    measured = "measured runs for `fit`, as TOML or CSV"
+    add("--measured", type=Path, metavar="FILE", help=measured)
+    out = "where `fit` writes the fitted profile, as TOML"
+    add("--out", type=Path, metavar="PROFILE.toml", help=out)
     plot = "write the calibration of `validate` as a figure (.png, .svg or .pdf; default: none)"
     add("--plot", type=Path, metavar="FILE", help=plot)
-    add("--seed", type=int, default=0, help="seed of the Monte Carlo draws")
 
 
 def run(args: Namespace) -> Json:
@@ -63,8 +67,13 @@ def run(args: Namespace) -> Json:
     if args.verb == "list":
         profiles = [profile_summary(ne.load_profile(name)) for name in profile_names()]
         return {"verb": "list", "folder": str(profile_folder()), "profiles": profiles}
+    if args.verb == "fit" and (args.name is None or args.measured is None or args.out is None):
+        raise UsageError("profiles fit needs a NAME, --measured FILE and --out PROFILE.toml")
     if args.name is None:
         raise UsageError(f"profiles {args.verb} needs the NAME of a profile; see `profiles list`")
+    if args.verb == "fit":
+        fitted = ne.fit_profile(args.name, args.measured, out=args.out)
+        return {"verb": "fit", **profile_json(fitted), "out": str(args.out)}
     name = name_of(args.name)
     overrides = overrides_by_profile([name], args.override)[name]
     return {"verb": args.verb, **profile_json(ne.load_profile(args.name, overrides))}
@@ -72,13 +81,13 @@ def run(args: Namespace) -> Json:
 
 def validate(args: Namespace) -> Json:
     """Predict the published measurements; a case whose conditions do not hold is a failure."""
-    found = validate_profiles(args.name, cases=args.cases, overrides=args.override, seed=args.seed)
+    found = validate_profiles(args.name, cases=args.cases, overrides=args.override)
     outcome = found.to_json()
     if args.plot is not None:
         outcome["plot"] = str(save_figure(plot_calibration(found), args.plot))
     if found.failed:
         listed = "; ".join(
-            f"{each.case.name}: predicted {each.nominal:.4g}, measured "
+            f"{each.case.name}: predicted {each.predicted.value:.4g}, measured "
             f"{each.case.measured:.4g} {each.case.measure.value}"
             for each in found.failed
         )
@@ -96,6 +105,7 @@ def show(outcome: Json, console: Console) -> None:
         "show": show_profile,
         "explain": show_sources,
         "validate": show_validation,
+        "fit": show_fit,
     }
     printers[outcome["verb"]](outcome, console)
 
@@ -159,6 +169,29 @@ def show_sources(outcome: Json, console: Console) -> None:
         console.print(escape(f"  {name}: {source['ref']}{doi}{caveat}"))
 
 
+def show_fit(outcome: Json, console: Console) -> None:
+    """Print the fitted constants and the error of each run when it is left out."""
+    table = plain_table(console)
+    for name in ("constant", "value [range]"):
+        table.add_column(escape(name), no_wrap=True)
+    for row in outcome["entries"]:
+        if row["key"] in outcome["fit"]["keys"]:
+            table.add_row(row["key"], escape(describe_row(row)[0]))
+    console.print(table)
+    for name, error in outcome["fit"]["left_out"].items():
+        shown = f"{100 * (exp(-error) - 1):+.0f} %"
+        console.print(f"{escape(name)}: {shown} when it is left out of the fit")
+    found = outcome["calibration"].get("energy")
+    if found is None:
+        console.print("fewer than four runs: an order of magnitude, not calibrated")
+    else:
+        console.print(
+            f"calibrated: within a factor of {found['factor']:g}, which held for "
+            f"{found['inside']} of {found['points']} runs when they were left out"
+        )
+    console.print(f"written to {escape(outcome['out'])}")
+
+
 def show_validation(outcome: Json, console: Console) -> None:
     """Print predictions beside measurements."""
     for role, heading in ROLES.items():
@@ -184,26 +217,33 @@ def show_validation(outcome: Json, console: Console) -> None:
         )
     for name, reason in outcome["unpredicted"].items():
         console.print(f"not predicted: {escape(name)}: {escape(reason)}")
-    if outcome["coverage"] is not None:
-        console.print(
-            f"coverage {outcome['coverage']:.0%} of the 95 % ranges; sharpness: the median range "
-            f"spans a factor of {outcome['sharpness']:.2g}"
-        )
-        show_calibration(outcome["calibration"], console)
+    show_scores(outcome, console)
     if outcome.get("plot"):
         console.print(f"calibration plot written to {escape(outcome['plot'])}")
 
 
-def show_calibration(points: Iterable[Json], console: Console) -> None:
-    """Print the fraction of measurements inside each central interval of the draws."""
-    console.print("[bold]calibration[/bold]: measurements inside the central part of the draws")
-    for each in points:
-        bar = "█" * round(40 * each["observed"])
-        mark = round(40 * each["level"])
-        line = (bar + " " * 41)[:41]
-        line = line[:mark] + "|" + line[mark + 1 :]
-        console.print(f"  {each['level']:>4.0%} {line} {each['observed']:.0%}", markup=False)
-    console.print("  | marks the part that should lie inside", style="dim")
+def show_scores(outcome: Json, console: Console) -> None:
+    """Print coverage, median width and interval score of the predictions, whole and by chip."""
+    rows = {"all predictions": outcome, **outcome["by_chip"]}
+    if outcome["calibrated"]["cases"]:
+        rows = {"calibrated chips, A and B": outcome["calibrated"], **rows}
+    table = plain_table(console)
+    for name in ("", "cases", "inside", "median high / low", "interval score"):
+        table.add_column(name, justify="left" if not name else "right")
+    for name, row in rows.items():
+        if row["coverage"] is None:
+            continue
+        number = outcome["predictions"] if row is outcome else row["cases"]
+        table.add_row(
+            *(escape(name), str(number), f"{row['coverage']:.0%}"),
+            *(f"{row['width']:.3g}", f"{row['score']:.2f}"),
+        )
+    console.print(table)
+    console.print(
+        "the score is the logarithm of the width, and ten times the distance of a miss; lower is "
+        "better",
+        style="dim",
+    )
 
 
 def range_of(case: Json) -> str:
@@ -221,7 +261,7 @@ def amount(value: float, unit: str) -> str:
 def show_cases(cases: Iterable[Json], console: Console) -> None:
     """Print a row for each case."""
     table = plain_table(console)
-    for name in ("case", "measured", "predicted", "95 % of draws", "error", "", "within"):
+    for name in ("case", "tier", "measured", "predicted", "range", "error", "", "within"):
         table.add_column(
             name, no_wrap=name != "case", justify="right" if name == "error" else "left"
         )
@@ -229,6 +269,7 @@ def show_cases(cases: Iterable[Json], console: Console) -> None:
     for each in cases:
         table.add_row(
             escape(each["id"]),
+            each["tier"].partition(" ")[0],
             amount(each["measured"], each["unit"]),
             (">= " if each["missing"] else "") + amount(each["predicted"], each["unit"]),
             range_of(each),

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, overload
 
 from neuro_eqprop.chips.energy.dense_reference import dense_references
-from neuro_eqprop.chips.energy.estimate_workload import check_refused, estimate_workload
+from neuro_eqprop.chips.energy.estimate_workload import (
+    ChipEvents,
+    check_refused,
+    estimate_workload,
+    widest_bits,
+)
 from neuro_eqprop.chips.energy.file import read_energy
 from neuro_eqprop.chips.energy.result import (
     DenseTraining,
@@ -78,8 +84,7 @@ def estimate_energy(
         Of the counts: `samples`, `steps`, `code`, `bits`, `input`, `presentations`. Of the chip:
         `clock`, `step_seconds`, `overhead`, `tag_bits`, `soft_reset`, `chips`, `mapping`, `cores`,
         `allocation`, `rate`, `supply`. Of the result: `batch`, `target`, `curve`,
-        `curve_samples`, `pareto`, `pareto_steps`, `pareto_bits`, `beside`, `explain`, `seed`,
-        `draws`.
+        `curve_samples`, `pareto`, `pareto_steps`, `pareto_bits`, `beside`, `explain`.
 
     Returns
     -------
@@ -103,8 +108,15 @@ def estimate_energy(
     named: Any = [profiles] if single else profiles
     chips, devices = choose_profiles(named, asked.supply)
     events = find_events(source, asked, progress)
+    bits = events.counted.bits if asked.bits is None else asked.bits
+
+    @cache
+    def with_weights_of(width: int) -> ChipEvents:
+        return events.on_chip(width, bits)
+
     report = estimate_workload(
-        *(events.workload, chips, devices, asked), counted=events.counted, learning=events.learning
+        *(lambda chip: with_weights_of(widest_bits(chip)), chips, devices, asked),
+        counted=events.counted,
     )
     if profiles is not None and len(chips) == 1:
         check_refused(report)
@@ -160,7 +172,7 @@ def add_training(
     macs = DENSE_PASSES * events.workload.dense_macs * samples
     dense = tuple(
         DenseTraining(e.device, e.batch, e.joules.value, e.joules.low, e.joules.high)
-        for e in dense_references(devices, macs=macs, batch=None, seed=settings.seed)
+        for e in dense_references(devices, macs=macs, batch=None)
         if e.joules_per_mac is not None
     )
     estimates = tuple(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from neuro_eqprop.chips.energy.estimate import estimate_use
-from neuro_eqprop.chips.energy.estimate_workload import settings_for
+from neuro_eqprop.chips.energy.estimate_workload import with_host
 from neuro_eqprop.chips.energy.pareto import Point
 from neuro_eqprop.chips.energy.result import CurveSettings, EnergyReport
 from neuro_eqprop.chips.placement import PlacementStatus
@@ -21,8 +21,6 @@ from neuro_eqprop.spiking.rounding import QuantisationError
 
 CODES = ("rate", "graded")
 """Codes beside the chosen one; `paired` is added if the network has no rate code."""
-DRAWS = 2001
-"""Monte Carlo draws per point."""
 
 
 @dataclass(slots=True)
@@ -78,7 +76,7 @@ class CurvePoints:
         accuracy = ran.accuracy(self.run.test_samples(ran.samples).y)
         workload = workload_of(ran)
         for chip in self.chips:
-            settings = settings_for(chip, self.devices, replace(self.settings, draws=DRAWS))
+            settings = with_host(self.settings, self.devices)
             found = estimate_use(workload, chip, settings, learning=False)
             if found.joules is None or found.placement is None:
                 continue

@@ -25,9 +25,10 @@ class EnergySettings(EstimateSettings):
         Steps of each phase; default: those of the code.
     code : str, optional
         Spike code; default: ``"rate"``, or ``"graded"`` where the network needs it.
-    bits : int, optional
-        Bits of a weight; events are then counted in fixed point. Default: 8 bits on the chip,
-        events counted in floating point.
+    bits : int or "auto", optional
+        Bits of a weight; events are then counted in fixed point. Default: ``"auto"``, the widest
+        weights that each chip takes, at most 8 bits, with the accuracy of the network at these
+        bits. Of 8 bits, events are counted in floating point.
     input : {"rate", "graded", "current"}, optional
         Input coding. Default: spikes on the chip, ``"graded"`` for codes with graded spikes, else
         ``"rate"``. With ``"current"``, a host multiplies the input by the first weights, and its
@@ -74,6 +75,10 @@ class EnergySettings(EstimateSettings):
         for name in ("code", "input"):
             given = getattr(self, name)
             object.__setattr__(self, name, getattr(given, "name", given))
+        if isinstance(self.bits, str):
+            if self.bits != "auto":
+                raise ValueError(f'bits is {self.bits!r}; give a number, or "auto"')
+            object.__setattr__(self, "bits", None)
         if self.supply is not None:
             object.__setattr__(self, "supply", parse_amount(self.supply, "V"))
         if self.target is not None and not 0 < self.target <= 1:

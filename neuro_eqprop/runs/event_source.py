@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.chips.energy.estimate import NO_LEARNING
+from neuro_eqprop.chips.energy.estimate_workload import BITS, ChipEvents
 from neuro_eqprop.chips.energy.result import CountedEvents, LearningEvents
 from neuro_eqprop.chips.workload import Workload, learning_shape, network_shape
 from neuro_eqprop.chips.workload_file import read_workload
@@ -24,9 +25,8 @@ from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.codes import LoweringError, find_code
 from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.lowered import lower_network
+from neuro_eqprop.spiking.rounding import QuantisationError
 
-BITS = 8
-"""Default bits of a weight on a chip."""
 LEARNING_EVENTS = ("steps", "spikes", "synops", "trace_updates", "tag_updates", "weight_updates")
 """Fields of `Counts` that are reported for each phase of a learning sample."""
 NOTHING_LEARNED = "unknown: no weight changed in the counted samples; count more of them"
@@ -50,6 +50,22 @@ class EventSource:
     """Events of learning; None if they are unknown."""
     run: RunFolder | None = None
     """The run that was counted; None for given counts."""
+    recount: Callable[[int], tuple[Workload, float | None]] | None = None
+    """Counts inference anew with weights of so many bits; the accuracy is None if unknown."""
+
+    def on_chip(self, bits: int, given: int | None) -> ChipEvents:
+        """The events with weights of so many bits, unless bits were `given`."""
+        if given is not None:
+            return ChipEvents(self.workload, self.learning, given, self.counted.accuracy)
+        workload, accuracy = self.workload.with_bits(bits), self.counted.accuracy
+        try:
+            if self.recount is not None:
+                workload, accuracy = self.recount(bits)
+        except (LoweringError, QuantisationError):
+            # Weights that do not survive so few bits: the chip then does not take the network.
+            workload, bits, accuracy = self.workload, BITS, None
+        learning = None if self.learning is None else self.learning.with_bits(bits)
+        return ChipEvents(workload, learning, bits, accuracy)
 
     def run_for(self, setting: str) -> RunFolder:
         """The run, which a setting needs."""
@@ -109,8 +125,22 @@ def events_of_simulation(simulation: Simulation, settings: EnergySettings) -> Ev
         simulation = run_spikes(again, simulation.x, SimulationSettings(steps=steps))
         reason = ", ".join(f"{name}={each}" for name, each in asked.items()) or "it has no counts"
         where += f"; counted again on the emulator: {reason}"
-    settings = replace(settings, bits=simulation.spiking.bits, code=simulation.spiking.code)
-    return given_events(workload_of(simulation), where, settings)
+    ran = simulation
+    settings = replace(settings, bits=ran.spiking.bits, code=ran.spiking.code)
+
+    def recount(bits: int) -> tuple[Workload, float | None]:
+        if bits == BITS or ran.x is None:
+            return workload_of(ran).with_bits(bits), None
+        network = lower_network(
+            *(spiking.rate, spiking.exact),
+            code=ran.spiking.code,
+            bits=bits,
+            input=ran.spiking.input,
+        )
+        return workload_of(run_spikes(network, ran.x, SimulationSettings(steps=ran.steps))), None
+
+    found = given_events(workload_of(ran), where, settings)
+    return replace(found, recount=recount)
 
 
 def workload_of(simulation: Simulation) -> Workload:
@@ -140,12 +170,24 @@ def count_run(run: RunFolder, settings: EnergySettings, progress: StageCallback)
     workload = replace(workload_of(simulation), by_step=spikes_by_step(simulation))
     learning, events = count_learning(run, workload, settings, progress)
     counted = summarise(workload, "a run on the emulator", settings, events)
-    if settings.bits is not None:
+
+    def recount(bits: int) -> tuple[Workload, float | None]:
         # Only in fixed point are the predictions those of the chip.
-        exact = simulate_run(run, replace(settings, samples=ACCURACY_SAMPLES))
+        narrow = replace(settings, bits=bits)
+        exact = simulate_run(run, replace(narrow, samples=ACCURACY_SAMPLES))
         accuracy = exact.accuracy(run.test_samples(exact.samples).y)
-        counted = replace(counted, accuracy=accuracy, accuracy_samples=exact.samples)
-    return EventSource(workload, counted, learning, run)
+        if bits == (settings.bits or BITS):
+            return workload, accuracy
+        again = simulate_run(run, narrow)
+        return replace(workload_of(again), by_step=spikes_by_step(again)), accuracy
+
+    if settings.bits is not None:
+        counted = replace(
+            counted,
+            accuracy=recount(settings.bits)[1],
+            accuracy_samples=min(ACCURACY_SAMPLES, len(run.data.test)),
+        )
+    return EventSource(workload, counted, learning, run, recount)
 
 
 def with_code(settings: EnergySettings, code: str) -> EnergySettings:

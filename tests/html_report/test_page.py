@@ -25,7 +25,7 @@ from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.dense_reference import DenseComparison, DenseReference, Outcome
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.file import read_energy
-from neuro_eqprop.chips.energy.monte_carlo import Energy
+from neuro_eqprop.chips.energy.interval import Interval
 from neuro_eqprop.chips.energy.pareto import Point
 from neuro_eqprop.chips.energy.result import (
     CountedEvents,
@@ -452,7 +452,7 @@ def test_a_chip_without_joules_says_why(chip_estimate: ChipEstimate, tmp_path: P
         chip_estimate("small", None, fits=False, reason="too few neurons", learning=none),
         chip_estimate("secret", None, fits=None, learning=none),
     )
-    joules = Energy(1e-4, 1e-4, 1e-4, 1e-4)
+    joules = Interval(1e-4, 1e-4, 1e-4, 1e-4)
     dense = DenseReference("gpu", 8, joules, Boundary.BOARD_TOTAL, "")
     EnergyReport(chips, references=(dense,)).save(tmp_path / "energy.json")
     html = page(tmp_path, {})

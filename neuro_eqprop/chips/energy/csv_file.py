@@ -14,7 +14,16 @@ from neuro_eqprop.files.write import write_text
 COLUMNS = (
     *("profile", "use", "fits", "cores", "chips", "mapping", "joules", "low", "high", "nominal"),
     *("lower_bound", "boundary", "seconds", "seconds_low", "seconds_high", "frames_per_second"),
-    *("frames_per_joule", "energy_delay_product", "rate", "average_watts", "accuracy", "reason"),
+    *(
+        "frames_per_joule",
+        "energy_delay_product",
+        "rate",
+        "average_watts",
+        "bits",
+        "accuracy",
+        "tier",
+        "reason",
+    ),
 )
 
 

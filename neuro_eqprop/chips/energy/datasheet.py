@@ -89,8 +89,8 @@ def sheet(report: EnergyReport, chip: EnergyEstimate) -> str:
     ]
     missing = [(escape(each),) for each in (*chip.inference.unknown, *chip.unchecked)]
     accuracy = ""
-    if counted.accuracy is not None:
-        accuracy = f"; accuracy {counted.accuracy:.2%} with {counted.bits}-bit weights"
+    if chip.accuracy is not None:
+        accuracy = f"; accuracy {chip.accuracy:.2%} with {chip.bits}-bit weights"
     point = ", ".join(f"{key} {value}" for key, value in chip.operating_point.items())
     parts = [
         f"<h1>{escape(chip.title)}</h1><p class='small'>{escape(report.run or counted.source)}: "
@@ -103,8 +103,9 @@ def sheet(report: EnergyReport, chip: EnergyEstimate) -> str:
         f"<h2>A learning sample</h2>{figures(UseRow(chip, 'learning'))}",
         f"<h2>Compared with dense devices</h2>{table(summaries)}" if summaries else "",
         f"<h2>Not known or not checked</h2>{table(missing)}" if missing else "",
-        "<p class='small'>An estimate: counted events times published costs, with the central 95 % "
-        "over the ranges of the costs and over the error of the model. Not a measurement.</p>",
+        "<p class='small'>An estimate: counted events times published costs. Not a measurement. "
+        "The range of a calibrated chip is that of its own published measurements; that of any "
+        "other one spans an order of magnitude or more.</p>",
     ]
     title = f"{escape(chip.title)}: energy"
     return (

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
-from math import erf, log, sqrt
+from math import erf, inf, log, sqrt
 
 from neuro_eqprop.chips.boundary import Boundary, BoundaryError
-from neuro_eqprop.chips.energy.discrepancy import NORMAL_95
-from neuro_eqprop.chips.energy.estimate import Estimate, estimate_use
-from neuro_eqprop.chips.energy.monte_carlo import Draws, Energy, energy
-from neuro_eqprop.chips.energy.settings import EstimateSettings
-from neuro_eqprop.chips.profile import Device, Profile
+from neuro_eqprop.chips.energy.estimate import Estimate
+from neuro_eqprop.chips.energy.interval import Interval, spread
+from neuro_eqprop.chips.profile import Device, Profile, Tier
 from neuro_eqprop.chips.workload import Workload
 
-ACTIVITIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Spikes per neuron and step at which the energy of a chip is estimated to find its crossing."""
-CURVE_DRAWS = 501
-"""Draws of an estimate of that curve."""
-UNKNOWN_COSTS = "which are unknown"
-NO_SPIKE, ANY_ACTIVITY = "even without a single spike", "at any activity"
+SCALED = ("synop", "spike", "message", "hop ew", "hop ns", "chip link", "input", "neuron spiking")
+"""Terms that grow with the spikes."""
+TWO_SIGMA = 2.0
+"""Half-width of a range in standard deviations of the logarithm, where a likelihood is stated."""
 
 
 class Outcome(Enum):
@@ -34,15 +30,17 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DenseReference:
-    """Energy of a dense pass on a measured device at one batch size, per sample, above idle."""
+    """Interval of a dense pass on a measured device at one batch size, per sample, above idle."""
 
     device: str
     batch: int
-    joules: Energy
+    joules: Interval
     boundary: Boundary
     note: str
-    joules_per_mac: Energy | None = None
+    joules_per_mac: Interval | None = None
     """Not kept in files."""
+    tier: Tier | None = None
+    """Whether its joules are calibrated; None in files before 0.3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +61,8 @@ class DenseComparison:
     """The outcome as a sentence."""
     likelihood: float | None = None
     """Probability that the chip needs less, from both ranges; None where it is not compared."""
+    tier: Tier | None = None
+    """Calibrated only if both sides are."""
 
     @property
     def ratio(self) -> float | None:
@@ -80,25 +80,27 @@ class DenseComparison:
         text += f" at batch {self.batch}"
         if self.likelihood is None:
             return f"{text}, even without all of its costs"
+        if self.tier is Tier.ORDER_OF_MAGNITUDE:
+            return f"{text}, both to an order of magnitude"
         sure = self.likelihood if less else 1 - self.likelihood
         inside = "though the ranges overlap"
         if self.outcome is not Outcome.OPEN:
-            inside = "inside the stated range"
+            inside = "beyond both ranges"
         return f"{text}, {inside}: {likely(sure)}"
 
 
 def likely(probability: float) -> str:
     """A probability as a phrase."""
-    phrases = ((0.975, "almost certain"), (0.8, "likely"), (0.6, "rather likely"))
+    phrases = ((0.9, "likely"), (0.6, "rather likely"))
     return next((phrase for least, phrase in phrases if probability >= least), "open")
 
 
-def probability_less(one: Energy, other: Energy) -> float:
-    """Probability that one energy is below another, both log-normal with their 95 % ranges.
+def probability_less(one: Interval, other: Interval) -> float:
+    """Probability that one energy is below another, both log-normal with their ranges.
 
-    P = Phi(ln(other / one) / sqrt(s_one^2 + s_other^2)),   s = ln(high / low) / (2 NORMAL_95)
+    P = Phi(ln(other / one) / sqrt(s_one^2 + s_other^2)),   s = ln(high / low) / (2 TWO_SIGMA)
     """
-    spreads = [log(each.high / each.low) / (2 * NORMAL_95) for each in (one, other) if each.low > 0]
+    spreads = [log(each.high / each.low) / (2 * TWO_SIGMA) for each in (one, other) if each.low > 0]
     distance = log(other.value / one.value)
     spread = sqrt(sum(each**2 for each in spreads))
     if not spread:
@@ -116,7 +118,7 @@ def energy_ratio(one: Estimate, other: Estimate) -> float:
 
 
 def dense_references(
-    profiles: Iterable[Profile], *, macs: int, batch: int | None, seed: int
+    profiles: Iterable[Profile], *, macs: int, batch: int | None
 ) -> list[DenseReference]:
     """The dense pass on each device, at one batch size or at all measured ones."""
     found = []
@@ -132,13 +134,15 @@ def dense_references(
             if batch not in (None, point.batch):
                 continue
             cost = point.joules_per_mac
-            drawn = Draws(seed).quantity(f"{profile.name}.{point.batch}", cost)
-            each = energy(drawn, cost.value)
+            each = spread(cost.value, profile.range_factor())
             boundary = cost.boundary or Boundary.BOARD_DYNAMIC
             if point.per_mac:
                 joules, note = macs * each, cost.note
                 found.append(
-                    DenseReference(profile.name, point.batch, joules, boundary, note, each)
+                    DenseReference(
+                        *(profile.name, point.batch, joules, boundary, note, each),
+                        tier=profile.tier(),
+                    )
                 )
             else:
                 note = f"one published network: {cost.where}"
@@ -147,7 +151,7 @@ def dense_references(
 
 
 def arithmetic_ratio(profile: Profile, workload: Workload) -> float:
-    """Energy of dense arithmetic over that of spiking arithmetic, per sample.
+    """Interval of dense arithmetic over that of spiking arithmetic, per sample.
 
     ratio = dense_macs e_mac / (synops e_ac + host_macs e_mac)
     """
@@ -160,120 +164,78 @@ def arithmetic_ratio(profile: Profile, workload: Workload) -> float:
     return workload.dense_macs * mac.value / spent
 
 
-def activity_curve(
-    workload: Workload,
-    profile: Profile,
-    settings: EstimateSettings,
-    boundary: Boundary,
-    allocation: Mapping[str, int],
-) -> list[tuple[float, float]]:
-    """Activity and joules inside a boundary, with all spikes scaled alike on the same cores."""
-    if workload.activity == 0:
-        return []
-    points = []
-    settings = replace(settings, draws=CURVE_DRAWS, allocation=allocation)
-    for activity in ACTIVITIES:
-        scaled = workload.scaled(activity / workload.activity)
-        found = estimate_use(scaled, profile, settings, learning=False)
-        if boundary in found.within:
-            points.append((activity, found.within[boundary].value))
-    return points
+def crossing(workload: Workload, found: Estimate, boundary: Boundary, budget: float) -> float:
+    """Spikes per neuron and step at which a chip takes `budget` joules inside a boundary.
 
-
-def crossing(points: list[tuple[float, float]], joules: float) -> float | None:
-    """Activity at which a rising curve reaches `joules`, interpolated; None if it does not."""
-    below = [point for point in points if point[1] <= joules]
-    if not below or len(below) == len(points):
-        return None
-    (a, low), (b, high) = points[len(below) - 1], points[len(below)]
-    return a + (b - a) * (joules - low) / (high - low)
+    Events of spikes grow with the activity, everything else stays, also the time. Not above zero if
+    the chip takes more without a single spike; infinite if nothing grows with the activity.
+    """
+    inside = [term for term in found.terms if boundary.holds(term.boundary)]
+    moving = sum(term.joules.value for term in inside if term.name in SCALED)
+    idle = next((term for term in inside if term.name == "neuron update"), None)
+    active = next((term.amount for term in inside if term.name == "neuron spiking"), 0.0)
+    if idle is not None and idle.amount:
+        moving -= active * idle.joules.value / idle.amount
+    rest = found.within[boundary].value - moving
+    return workload.activity * (budget - rest) / moving if moving > 0 else inf
 
 
 def compare_with_references(
-    workload: Workload,
-    profile: Profile,
-    found: Estimate,
-    references: Iterable[DenseReference],
-    settings: EstimateSettings,
+    workload: Workload, profile: Profile, found: Estimate, references: Iterable[DenseReference]
 ) -> list[DenseComparison]:
-    """A chip compared with every reference; its activity curve is made once per boundary."""
-    references = [each for each in references if each.joules_per_mac is not None]
-    boundaries = {each.boundary for each in references} & set(found.within)
-    allocations = () if found.placement is None else found.placement.allocations
-    cores = {each.name: each.cores for each in allocations}
-    curves = {b: activity_curve(workload, profile, settings, b, cores) for b in boundaries}
+    """A chip compared with every reference inside the boundary of the reference."""
     return [
-        compare_with_reference(workload, profile, found, each, curves.get(each.boundary))
+        compare_with_reference(workload, profile, found, each)
         for each in references
+        if each.joules_per_mac is not None
     ]
 
 
 def compare_with_reference(
-    workload: Workload,
-    profile: Profile,
-    found: Estimate,
-    reference: DenseReference,
-    points: list[tuple[float, float]] | None,
+    workload: Workload, profile: Profile, found: Estimate, reference: DenseReference
 ) -> DenseComparison:
-    """A chip compared with one reference inside the boundary of the reference.
-
-    `points` is the activity curve of the chip inside that boundary; None where it has none.
-    """
+    """A chip compared with one reference inside the boundary of the reference."""
     macs = workload.per_sample("host_macs")
     if reference.joules_per_mac is None:
         raise ValueError(f"reference {reference.device!r} has no joules_per_mac; compute it anew")
     host = macs * reference.joules_per_mac
     own = found.within.get(reference.boundary)
-    if own is None or points is None:
+    if own is None:
         return across_boundaries(profile, found, reference, host)
-    # Multiplications of the host and of the device have the same cost and cancel in every draw.
+    # Multiplications of the host and of the device have the same cost and cancel.
     left = (workload.dense_macs - macs) * reference.joules_per_mac
     outcome = Outcome.OPEN
     if own.high < left.low:
         outcome = Outcome.WINS
     elif own.low > left.high:
         outcome = Outcome.LOSES
-    budget = left.value
-    stops = crossing(points, budget)
-    sentence = describe_outcome(outcome, stops, points, budget, workload.activity)
+    stops = crossing(workload, found, reference.boundary, left.value)
+    sentence = f"{outcome.value}; they stop winning above {stops:.3g} spikes a neuron and step"
+    if stops <= 0:
+        sentence = f"{outcome.value}; they would even without a single spike"
+    elif stops > 1:
+        sentence = f"{outcome.value}; they would at any activity (now {workload.activity:.3g})"
     gaps = [m.name for m in found.missing if m.boundary and reference.boundary.holds(m.boundary)]
     if gaps and outcome is not Outcome.LOSES:
-        sentence += f"; without {', '.join(gaps)}, {UNKNOWN_COSTS}"
+        sentence += f"; without {', '.join(gaps)}, which are unknown"
     if macs:
         sentence += f"; with {macs:g} host multiplications at the cost of the device"
+    tiers = {found.tier, reference.tier}
     return DenseComparison(
-        profile.name,
-        reference.device,
-        reference.batch,
-        outcome,
-        reference.boundary,
-        own.value + host.value,
-        reference.joules.value,
-        stops,
-        sentence,
+        *(profile.name, reference.device, reference.batch, outcome, reference.boundary),
+        *(
+            own.value + host.value,
+            reference.joules.value,
+            stops if 0 < stops <= 1 else None,
+            sentence,
+        ),
         probability_less(own, left) if left.value > 0 else 0.0,
+        Tier.CALIBRATED if tiers == {Tier.CALIBRATED} else Tier.ORDER_OF_MAGNITUDE,
     )
 
 
-def describe_outcome(
-    outcome: Outcome,
-    stops: float | None,
-    points: list[tuple[float, float]],
-    budget: float,
-    activity: float,
-) -> str:
-    """The outcome and the activity up to which it holds."""
-    if stops is not None:
-        return f"{outcome.value}; they stop winning above {stops:.3g} spikes a neuron and step"
-    if points and points[0][1] > budget:
-        return f"{outcome.value}; they would {NO_SPIKE}"
-    if points:
-        return f"{outcome.value}; they would {ANY_ACTIVITY} (now {activity:.3g})"
-    return outcome.value
-
-
 def across_boundaries(
-    profile: Profile, found: Estimate, reference: DenseReference, host: Energy
+    profile: Profile, found: Estimate, reference: DenseReference, host: Interval
 ) -> DenseComparison:
     """Across boundaries: decided only if the chip loses inside the smaller one."""
     inside = [b for b in found.within if reference.boundary.holds(b)]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from neuro_eqprop.chips.boundary import Boundary
-from neuro_eqprop.chips.energy.discrepancy import NONE, Discrepancy
 from neuro_eqprop.chips.energy.event_counts import events_per_sample
+from neuro_eqprop.chips.energy.interval import Interval, add
 from neuro_eqprop.chips.energy.mapping import (
     Candidate,
     MappingCost,
@@ -20,24 +18,21 @@ from neuro_eqprop.chips.energy.mapping import (
     too_many_cores,
 )
 from neuro_eqprop.chips.energy.metrics import DutyCycle, by_layer, by_phase, duty_cycle
-from neuro_eqprop.chips.energy.monte_carlo import Draws, Energy, Interval, energy, interval
 from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.terms import (
     AllInError,
     ChipWork,
-    Drawn,
     MissingTerm,
     Term,
     all_in_term,
     event_terms,
-    host_terms,
+    make_term,
     power_terms,
 )
 from neuro_eqprop.chips.energy.time import duration
 from neuro_eqprop.chips.placement import Placement, PlacementStatus, place
-from neuro_eqprop.chips.profile import Evidence, Included, Overhead, Profile, Unknown
+from neuro_eqprop.chips.profile import Evidence, Included, Profile, Tier, Unknown
 from neuro_eqprop.chips.workload import Workload
-from neuro_eqprop.common.arrays import Array
 
 NO_LEARNING = "unknown: no learning run counted"
 REFUSED = "refused"
@@ -51,18 +46,18 @@ class Estimate:
     With missing terms, the joules are a lower bound.
     """
 
-    joules: Energy | None = None
+    joules: Interval | None = None
     """None where nothing is known; `reason` says why."""
     seconds: Interval | None = None
     energy_delay_product: float | None = None
-    """Joule seconds, median."""
+    """Joule seconds."""
     terms: tuple[Term, ...] = ()
     missing: tuple[MissingTerm, ...] = ()
     included: tuple[str, ...] = ()
     """Costs that another term already includes, as text."""
     boundary: Boundary | None = None
     """The boundary of the joules: the parts of the system that they include."""
-    within: Mapping[Boundary, Energy] = field(default_factory=dict)
+    within: Mapping[Boundary, Interval] = field(default_factory=dict)
     """The sum of the terms inside each boundary that a term reaches."""
     evidence: Evidence | None = None
     """The weakest evidence of the terms."""
@@ -77,18 +72,12 @@ class Estimate:
     """How the populations were mapped to cores."""
     mappings: tuple[MappingCost, ...] = ()
     """Cores, nominal joules and seconds of each mapping, where they differ."""
-    drawn_within: Mapping[Boundary, tuple[Array, float]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    """Draws and nominal value of each of `within`; not kept in files."""
-    drawn_seconds: Array | None = field(default=None, compare=False, repr=False)
-    """Draws of the seconds; not kept in files."""
-    nominal_seconds: float = field(default=0.0, compare=False)
-    """Seconds at the nominal times; not kept in files."""
+    tier: Tier | None = None
+    """Whether the joules are calibrated, or an order of magnitude; None in files before 0.3."""
     layers: Mapping[str, float] = field(default_factory=dict)
-    """Nominal joules of each layer."""
+    """Joules of each layer."""
     phases: Mapping[str, float] = field(default_factory=dict)
-    """Nominal joules of each phase, of learning."""
+    """Joules of each phase, of learning."""
     duty: DutyCycle | None = None
     """Average power at a rate of samples, where one is given."""
     seconds_at_least: bool = False
@@ -133,7 +122,7 @@ class Estimate:
         return {term.name: term.joules.value / total for term in terms}
 
     @property
-    def training(self) -> Energy | None:
+    def training(self) -> Interval | None:
         """Joules of the whole training, where its number of samples is known."""
         if self.joules is None or self.samples is None:
             return None
@@ -147,84 +136,77 @@ class Estimate:
         return self.samples * self.seconds.value
 
 
-def estimate_job(
-    job: ChipWork,
-    profile: Profile,
-    draws: Draws,
-    more: list[Drawn] | None = None,
-    *,
-    overhead: Overhead | None = None,
-    discrepancy: Discrepancy = NONE,
-) -> Estimate:
-    """Energy of a job on a chip, with `more` terms from outside it.
-
-    `overhead` is loaded idle where known, unless given.
-    """
-    factor = draws.factor("model energy", discrepancy.energy)
-    if profile.known("energy.synop") is None and profile.known("energy.synop_all_in") is not None:
-        return total(job, [all_in_term(job, profile, draws)], factor)
-    powers, unknown_powers = power_terms(job, profile, draws, overhead)
-    events, unknown_events = event_terms(job, profile, draws)
+def estimate_job(job: ChipWork, profile: Profile, settings: EstimateSettings) -> Estimate:
+    """Energy of a job on a chip: its terms, their sum, and what is not known."""
+    power = profile.known("power.active") is not None and job.time.seconds is not None
+    all_in = profile.known("energy.synop_all_in") is not None and not power
+    if all_in and profile.known("energy.synop") is None:
+        return total([all_in_term(job, profile)], job, profile)
+    powers, unknown_powers = power_terms(job, profile, settings.overhead)
+    events, unknown_events = event_terms(job, profile)
+    terms = [*powers, *events]
+    if job.host_macs and settings.host_mac is not None:
+        terms.append(
+            make_term(
+                *("host MACs", "energy.mac", settings.host_mac, job.host_macs),
+                boundary=Boundary.BOARD_DYNAMIC,
+            )
+        )
     included = tuple(
         f"{key} is included in {entry.within}: {entry.note}"
         for key, entry in profile.entries.items()
         if isinstance(entry, Included)
     )
-    found = total(job, [*powers, *events, *(more or [])], factor)
-    return replace(found, missing=(*unknown_powers, *unknown_events), included=included)
+    missing = (*unknown_powers, *unknown_events)
+    return replace(total(terms, job, profile), missing=missing, included=included)
 
 
-def total(job: ChipWork, drawn: list[Drawn], factor: Array | float = 1.0) -> Estimate:
-    """The estimate that sums the terms; `factor` has draws of the error of the model."""
+def total(terms: list[Term], job: ChipWork, profile: Profile) -> Estimate:
+    """The estimate that sums the terms."""
     time = job.time
-    seconds = None if time.draws is None else interval(time.draws)
-    if not drawn:
-        return Estimate(
-            seconds=seconds,
-            time=time.description,
-            seconds_at_least=time.at_least,
-            drawn_seconds=time.draws,
-            nominal_seconds=time.nominal,
-        )
-    terms = tuple(term for term, _ in drawn)
-    everything = factor * np.sum([array for _, array in drawn], axis=0)
-    nominal = sum(term.joules.nominal for term in terms)
-    within = {b: (factor * array, value) for b, (array, value) in subtotals(drawn).items()}
-    product = None if time.draws is None else interval(everything * time.draws).value
-    order = list(Evidence)
-    return Estimate(
-        joules=energy(everything, nominal),
-        seconds=seconds,
-        energy_delay_product=product,
-        terms=terms,
-        boundary=enclosing_boundary(terms),
-        within={b: energy(array, nominal) for b, (array, nominal) in within.items()},
-        drawn_within=within,
-        drawn_seconds=time.draws,
-        nominal_seconds=time.nominal,
-        evidence=max((term.evidence for term in terms), key=order.index),
+    known = Estimate(
+        seconds=time.seconds,
         time=time.description,
         seconds_at_least=time.at_least,
+        tier=profile.tier(),
+    )
+    if not terms:
+        return known
+    reached = {term.boundary for term in terms}
+    within = {
+        boundary: sum_with_range([t for t in terms if boundary.holds(t.boundary)], profile)
+        for boundary in Boundary
+        if boundary in reached
+    }
+    joules, order = sum_with_range(terms, profile), list(Evidence)
+    return replace(
+        known,
+        joules=joules,
+        energy_delay_product=None if time.seconds is None else joules.value * time.seconds.value,
+        terms=tuple(terms),
+        boundary=next(b for b in Boundary if all(b.holds(each) for each in reached)),
+        within=within,
+        evidence=max((term.evidence for term in terms), key=order.index),
     )
 
 
-def enclosing_boundary(terms: tuple[Term, ...]) -> Boundary:
-    """The smallest boundary that includes every term."""
-    for boundary in Boundary:
-        if all(boundary.holds(term.boundary) for term in terms):
-            return boundary
-    return Boundary.SYSTEM_WALL
+def sum_with_range(terms: Iterable[Term], profile: Profile) -> Interval:
+    """The sum of terms, with the range of the chip.
+
+    On a calibrated chip that of its own measurements, on top of what is uncertain about events and
+    time; on another one the ranges of the costs, but at least an order of magnitude.
+    """
+    terms, factor = list(terms), profile.range_factor()
+    if profile.tier() is Tier.CALIBRATED:
+        return add(term.counted for term in terms).widened(factor)
+    found = add(term.joules for term in terms)
+    low, high = min(found.low, found.value / factor), max(found.high, found.value * factor)
+    return Interval(found.value, low, high)
 
 
-def subtotals(drawn: list[Drawn]) -> dict[Boundary, tuple[Array, float]]:
-    """Draws and nominal sums inside each boundary that a term reaches."""
-    found = {}
-    reached = {term.boundary for term, _ in drawn}
-    for boundary in (boundary for boundary in Boundary if boundary in reached):
-        held = [(term, array) for term, array in drawn if boundary.holds(term.boundary)]
-        nominal = sum(term.joules.nominal for term, _ in held)
-        found[boundary] = (np.sum([array for _, array in held], axis=0), nominal)
-    return found
+def value_of(interval: Interval | None) -> float | None:
+    """The nominal value; None if it is unknown."""
+    return None if interval is None else interval.value
 
 
 class CoresError(ValueError):
@@ -254,14 +236,13 @@ def map_workload(
             at_least=at_least,
         )
 
-    def nominal(placement: Placement) -> tuple[float | None, float | None]:
-        mean, one = workload.without_steps, Draws(settings.seed, 1)
+    def priced(placement: Placement) -> Candidate:
+        mean = workload.without_steps
         try:
-            found = estimate_placed(mean, placement, profile, settings, one, learning=learning)
+            found = estimate_placed(mean, placement, profile, settings, learning=learning)
         except AllInError:
-            return None, None
-        joules = None if found.joules is None else found.joules.nominal
-        return joules, None if found.seconds is None else found.nominal_seconds
+            return Candidate(placement, None, None)
+        return Candidate(placement, value_of(found.joules), value_of(found.seconds))
 
     if settings.allocation is not None:
         return placed(settings.allocation), ()
@@ -271,8 +252,8 @@ def map_workload(
     if len(every) == 1:
         enough = settings.cores is None
         return every[0] if enough else too_few_cores(every[0], settings.cores or 0), ()
-    priced = [Candidate(each, *nominal(each)) for each in spaced(every)]
-    chosen, costs = choose(priced, settings.mapping, cores=settings.cores)
+    candidates = [priced(each) for each in spaced(every)]
+    chosen, costs = choose(candidates, settings.mapping, cores=settings.cores)
     return chosen.placement, costs
 
 
@@ -287,9 +268,8 @@ def estimate_use(
     reason = why_not(workload, profile, placement, learning=learning)
     if reason:
         return Estimate(placement=placement, reason=reason)
-    draws = Draws(settings.seed, settings.draws)
     try:
-        estimate = estimate_placed(workload, placement, profile, settings, draws, learning=learning)
+        estimate = estimate_placed(workload, placement, profile, settings, learning=learning)
     except AllInError as error:
         return Estimate(placement=placement, reason=f"{REFUSED}: {error}")
     reason = "unknown: no cost of this chip is published" if estimate.joules is None else ""
@@ -309,17 +289,15 @@ def add_metrics(
     learning: bool,
 ) -> Estimate:
     """The estimate with its joules by layer and phase, and its duty cycle."""
-    nominal = 0.0 if found.joules is None else found.joules.nominal
-    rest = (workload, placement, profile, nominal)
-    duty = None
-    if settings.rate is not None:
-        duty = duty_cycle(
-            profile,
-            settings.rate,
-            joules=None if found.joules is None else found.joules.value,
-            seconds=None if found.seconds is None else found.seconds.value,
-            chips=placement.chips or 1,
-        )
+    joules = value_of(found.joules)
+    duty = duty_cycle(
+        profile,
+        settings.rate,
+        joules=joules,
+        seconds=value_of(found.seconds),
+        chips=placement.chips or 1,
+    )
+    rest = (workload, placement, profile, joules or 0.0)
     phases = by_phase(*rest) if learning else {}
     layers = by_layer(*rest, learning=learning)
     return replace(found, layers=layers, phases=phases, duty=duty)
@@ -330,29 +308,23 @@ def estimate_placed(
     placement: Placement,
     profile: Profile,
     settings: EstimateSettings,
-    draws: Draws,
     *,
     learning: bool,
 ) -> Estimate:
     """Energy and time of one sample of a workload with a given placement."""
     time = duration(
-        *(workload, placement, profile, draws),
+        *(workload, placement, profile),
         learning=learning,
         clock=settings.clock,
         step_seconds=settings.step_seconds,
     )
-    if time.draws is not None and time.modelled:
-        factor = draws.factor("model time", settings.discrepancy.time)
-        time = replace(time, draws=time.draws * factor)
     job = ChipWork(
         events_per_sample(workload, placement, profile, learning=learning),
         time,
         placement.chips or 1,
+        host_macs=workload.per_sample("host_macs"),
     )
-    host = host_terms(workload.per_sample("host_macs"), settings.host_mac, draws)
-    return estimate_job(
-        *(job, profile, draws, host), overhead=settings.overhead, discrepancy=settings.discrepancy
-    )
+    return estimate_job(job, profile, settings)
 
 
 def why_not(workload: Workload, profile: Profile, placement: Placement, *, learning: bool) -> str:

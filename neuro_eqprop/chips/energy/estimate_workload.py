@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from neuro_eqprop.chips.energy.dense_reference import (
@@ -14,11 +14,12 @@ from neuro_eqprop.chips.energy.dense_reference import (
 from neuro_eqprop.chips.energy.estimate import NO_LEARNING, REFUSED, Estimate, estimate_use
 from neuro_eqprop.chips.energy.result import CountedEvents, EnergyEstimate, EnergyReport
 from neuro_eqprop.chips.energy.settings import EstimateSettings
-from neuro_eqprop.chips.energy.validation import discrepancy_of
-from neuro_eqprop.chips.profile import Device, Profile, Quantity
+from neuro_eqprop.chips.profile import Device, Profile
 from neuro_eqprop.chips.profiles.describe import entries_json
 from neuro_eqprop.chips.workload import Workload
 
+BITS = 8
+"""Bits of a weight, where a chip takes as many."""
 HOST = "cortex_m33"
 """Profile of the dense device whose cost of a multiplication is used for the host."""
 
@@ -63,53 +64,71 @@ def used_sources(profile: Profile, *estimates: Estimate) -> tuple[Mapping[str, A
     return tuple(row for row in rows if row["key"] in used or row["key"].startswith("time."))
 
 
+@dataclass(frozen=True, slots=True)
+class ChipEvents:
+    """The events that are priced on a chip, with weights of the bits that it takes."""
+
+    workload: Workload
+    """Of inference."""
+    learning: Workload | None = None
+    """Of learning, unless they are in `workload` or were not counted."""
+    bits: int | None = None
+    accuracy: float | None = None
+    """Fraction of right predictions with these weights; None where it was not evaluated."""
+
+
+def widest_bits(profile: Profile) -> int:
+    """The bits of the widest weights that a chip takes, at most BITS."""
+    width = profile.known("capacity.weight_bits")
+    if width is None:
+        return BITS
+    taken = [int(each) for each in (*width.choices, width.value) if each <= BITS]
+    return max(taken, default=BITS)
+
+
 def estimate_workload(
-    workload: Workload,
+    events: Callable[[Profile], ChipEvents],
     chips: Iterable[Profile],
     devices: Iterable[Profile],
     settings: EstimateSettings,
     *,
     counted: CountedEvents,
-    learning: Workload | None = None,
 ) -> EnergyReport:
     """Estimates of counted events on spiking chips, and comparisons with dense devices.
 
-    `counted` summarises the events; `learning` has those of learning.
+    `events` gives those of a chip; `counted` summarises them.
     """
-    devices, macs = list(devices), workload.dense_macs
-    references = (
-        dense_references(devices, macs=macs, batch=settings.batch, seed=settings.seed)
-        if macs
-        else []
-    )
-    estimates = []
+    devices, macs = list(devices), counted.dense_macs
+    references = dense_references(devices, macs=macs, batch=settings.batch) if macs else []
+    settings, estimates = with_host(settings, devices), []
+    ratios: dict[str, float] = {}
     for chip in chips:
-        own = settings_for(chip, devices, settings)
+        own = events(chip)
         found = estimate_chip(
-            *(workload, chip, own),
-            learning=learning,
+            *(own.workload, chip, settings),
+            learning=own.learning,
             no_learning=counted.learning.reason or NO_LEARNING,
             presentations=counted.learning.presentations,
         )
+        judged = []
         if found.inference.joules is not None:
-            judged = compare_with_references(workload, chip, found.inference, references, own)
-            found = replace(found, comparisons=tuple(judged))
-        estimates.append(found)
-    ratios = {
-        each.name: arithmetic_ratio(each, workload)
-        for each in devices
-        if each.device is Device.RATIO and macs and workload.activity
-    }
-    return EnergyReport(tuple(estimates), counted, tuple(references), ratios, seed=settings.seed)
+            judged = compare_with_references(own.workload, chip, found.inference, references)
+        estimates.append(
+            replace(found, comparisons=tuple(judged), bits=own.bits, accuracy=own.accuracy)
+        )
+        if macs and own.workload.activity and not ratios:
+            ratios = {
+                each.name: arithmetic_ratio(each, own.workload)
+                for each in devices
+                if each.device is Device.RATIO
+            }
+    return EnergyReport(tuple(estimates), counted, tuple(references), ratios)
 
 
-def settings_for(
-    chip: Profile, devices: Iterable[Profile], settings: EstimateSettings
-) -> EstimateSettings:
-    """The settings with the error of the model for a chip, and the cost of the host's work."""
+def with_host(settings: EstimateSettings, devices: Iterable[Profile]) -> EstimateSettings:
+    """The settings with the cost of the host's work."""
     hosts = (each.batches[0].joules_per_mac for each in devices if each.name == HOST)
-    cost: Quantity | None = next(hosts, None)
-    return replace(settings, host_mac=cost, discrepancy=discrepancy_of(chip.name))
+    return replace(settings, host_mac=next(hosts, None))
 
 
 def check_refused(report: EnergyReport) -> None:

@@ -46,7 +46,7 @@ def plot_terms(estimate: EnergyEstimate, ax: Axes | None = None) -> Axes:
         ]
         axes.barh(place, term.joules.value, xerr=spread, color=colour_of(term.name), ecolor="grey")
     axes.set_yticks(range(len(terms)), [term.name for term in terms])
-    axes.set_xlabel("joules of an inference, with the 95 % range")
+    axes.set_xlabel("joules of an inference, with the range")
     axes.set_title(f"{estimate.title}: {estimate.summary}", fontsize="medium")
     return axes
 
@@ -65,12 +65,12 @@ def plot_chips(report: EnergyReport, ax: Axes | None = None) -> Axes:
         axes.plot(joules.value, place, ">" if each.unknown else "o", color="tab:blue")
     axes.set_yticks(range(len(known)), [each.profile for each in known])
     axes.set_xscale("log")
-    axes.set_xlabel("joules of an inference, with the 95 % range; triangles: at least")
+    axes.set_xlabel("joules of an inference, with the range; triangles: at least")
     return axes
 
 
 def plot_calibration(validation: ProfileValidation) -> Axes:
-    """Measured over predicted of each prediction with its 95 % range, chip by chip."""
+    """Measured over predicted of each prediction with its range, chip by chip."""
     checks = sorted(validation.predictions, key=lambda c: (c.case.profile, c.case.name))
     axes = new_axes(7.0, 1.2 + 0.22 * len(checks))
     for place, check in enumerate(checks):
@@ -79,14 +79,16 @@ def plot_calibration(validation: ProfileValidation) -> Axes:
             check.case.measured / end for end in (check.predicted.high, check.predicted.low)
         )
         axes.plot([low, high], [place, place], color=colour, linewidth=1)
-        axes.plot(check.case.measured / check.nominal, place, "o", color=colour, markersize=4)
+        axes.plot(
+            check.case.measured / check.predicted.value, place, "o", color=colour, markersize=4
+        )
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_yticks(range(len(checks)), [check.case.name for check in checks], fontsize=7)
-    axes.set_xlabel("measured over predicted, with the 95 % range; red: the range misses 1")
-    coverage, sharpness = validation.coverage, validation.sharpness
-    if coverage is not None and sharpness is not None:
-        axes.set_title(f"coverage {coverage:.0%}, median range a factor of {sharpness:.2g}")
+    axes.set_xlabel("measured over predicted, with the range; red: the range misses 1")
+    coverage, width = validation.coverage, validation.width
+    if coverage is not None and width is not None:
+        axes.set_title(f"coverage {coverage:.0%}, median range a factor of {width:.2g}")
     return axes
 
 
@@ -118,7 +120,7 @@ def plot_pareto(report: EnergyReport) -> Axes:
         label="Pareto front",
     )
     axes.set_xscale("log")
-    axes.set_xlabel("joules of an inference, with the 95 % range")
+    axes.set_xlabel("joules of an inference, with the range")
     axes.set_ylabel("accuracy [%]")
     axes.legend(fontsize="small")
     return axes

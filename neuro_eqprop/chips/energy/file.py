@@ -55,8 +55,6 @@ LEARNING = {"samples": "lessons"}
 COMPARED = {"sentence": "words"}
 BESIDE = {"ratio": "times"}
 """Keys in the file of fields with other names, by class."""
-DRAWS = ("drawn_within", "drawn_seconds", "nominal_seconds")
-"""Fields of `Estimate` that are not kept in files."""
 BESIDE_COUNTS = (
     *("code", "steps", "input_coding", "activity", "spikes_per_sample", "synops_per_sample"),
 )
@@ -104,12 +102,15 @@ def row_of(record: Any, names: Mapping[str, str] = {}, without: tuple[str, ...] 
 
 def side_by_side(record: Any, names: Mapping[str, str]) -> Json:  # noqa: ANN401
     """A number with its range, by keys; null where there is none."""
-    return {key: None if record is None else getattr(record, name) for name, key in names.items()}
+    row = {key: None if record is None else getattr(record, name) for name, key in names.items()}
+    if record is not None and row.get("nominal", 0.0) is None:
+        row["nominal"] = record.value
+    return row
 
 
 def use_json(found: Estimate) -> Json:
     """JSON object of the inference or the learning of a chip."""
-    apart = (*DRAWS, "joules", "seconds", "within", "terms", "missing", "placement", "samples")
+    apart = ("joules", "seconds", "within", "terms", "missing", "placement", "samples")
     content: Json = {
         **row_of(found, USE, apart),
         **side_by_side(found.joules, JOULES),
@@ -117,7 +118,7 @@ def use_json(found: Estimate) -> Json:
         "at_least": found.at_least,
         "within": {each.value: side_by_side(sum_, JOULES) for each, sum_ in found.within.items()},
         "terms": [
-            {**row_of(each, without=("joules",)), **side_by_side(each.joules, JOULES)}
+            {**row_of(each, without=("joules", "counted")), **side_by_side(each.joules, JOULES)}
             for each in found.terms
         ],
         "unknown": list(found.unknown),

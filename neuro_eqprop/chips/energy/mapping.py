@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil
 
-import numpy as np
-
 from neuro_eqprop.chips.energy.core_work import core_work
 from neuro_eqprop.chips.limits import Violation
 from neuro_eqprop.chips.placement import Placement, PlacementStatus
@@ -89,14 +87,11 @@ def placements(
     limit = cores or per_chip * (placement.chips or 1)
     mean = workload.without_steps
     sizes = {each.name: each.size for each in workload.shape.populations}
-    seconds = {key: q.value for key in profile.entries if (q := profile.known(key)) is not None}
     while (timed or cores) and placement.cores is not None and placement.cores < limit:
-        work = core_work(mean, placement, profile, learning=learning)
+        busy = core_work(mean, placement, profile, learning=learning).busy.max(axis=0)
         slowest_first = sorted(
             placement.allocations,
-            key=lambda each: float(
-                np.max(sum(a * seconds.get(k, 0.0) for k, a in work.events[each.name].items()))
-            ),
+            key=lambda each: float(busy[each.first_core : each.first_core + each.cores].max()),
             reverse=True,
         )
         # More cores for other populations shorten no step, but given `cores` are all used.

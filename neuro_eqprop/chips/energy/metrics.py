@@ -66,7 +66,7 @@ def event_joules(
     *,
     learning: bool,
 ) -> float:
-    """Nominal joules of the events that these counts cause, per sample."""
+    """Joules of the events that these counts cause, per sample."""
     empty = Counts(steps=1, updates_idle=1)
     kept = {key: counts.get(key, empty if key[1] == FREE else Counts()) for key in workload.counts}
     # A chip that updates all its neurons would count those of the whole chip for each layer.
@@ -84,7 +84,7 @@ def event_joules(
 def by_layer(
     workload: Workload, placement: Placement, profile: Profile, total: float, *, learning: bool
 ) -> dict[str, float]:
-    """Nominal joules of each layer: its spikes with their synapses, and its share of the rest.
+    """Joules of each layer: its spikes with their synapses, and its share of the rest.
 
     The rest of the `total`, mostly power, is shared out by cores; layers off the chip have none.
     """
@@ -100,7 +100,7 @@ def by_layer(
 def by_phase(
     workload: Workload, placement: Placement, profile: Profile, total: float
 ) -> dict[str, float]:
-    """Nominal joules of each phase of learning; the rest of the `total` is shared by steps."""
+    """Joules of each phase of learning; the rest of the `total` is shared by steps."""
     phases = list(dict.fromkeys(phase for _, phase in workload.counts))
     parts = {
         phase: {key: c for key, c in workload.counts.items() if key[1] == phase} for phase in phases

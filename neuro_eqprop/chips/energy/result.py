@@ -56,6 +56,10 @@ class EnergyEstimate:
     scenario: str = ""
     """The assumption of a what-if profile; else empty."""
     operating_point: Mapping[str, str] = field(default_factory=dict)
+    bits: int | None = None
+    """Bits of the weights that were counted: the widest that the chip takes, unless given."""
+    accuracy: float | None = None
+    """Fraction of right predictions with these weights; None where it was not evaluated."""
     overridden: tuple[str, ...] = ()
     """Values that differ from those of the profile, as text."""
     comparisons: tuple[DenseComparison, ...] = ()
@@ -87,22 +91,22 @@ class EnergyEstimate:
 
     @property
     def joules(self) -> float | None:
-        """Median joules of an inference; None where they are unknown."""
+        """Joules of an inference; None where they are unknown."""
         return None if self.inference.joules is None else self.inference.joules.value
 
     @property
     def low(self) -> float | None:
-        """The 2.5 % quantile of the joules."""
+        """The low end of the range of the joules."""
         return None if self.inference.joules is None else self.inference.joules.low
 
     @property
     def high(self) -> float | None:
-        """The 97.5 % quantile of the joules."""
+        """The high end of the range of the joules."""
         return None if self.inference.joules is None else self.inference.joules.high
 
     @property
     def seconds(self) -> float | None:
-        """Median seconds of an inference; None where they are unknown."""
+        """Seconds of an inference; None where they are unknown."""
         return None if self.inference.seconds is None else self.inference.seconds.value
 
     @property
@@ -153,7 +157,7 @@ class EnergyEstimate:
 
     def table(self, console: Console | None = None) -> None:
         """Print the cost terms as a table of at most 100 columns."""
-        from neuro_eqprop.chips.energy.display import console_or_default, print_terms
+        from neuro_eqprop.chips.energy.text import console_or_default, print_terms
 
         print_terms(self, console_or_default(console))
 
@@ -176,13 +180,13 @@ class EnergyEstimate:
 
 
 def summary(found: Estimate) -> str:
-    """Joules with their range and seconds, or why there are none."""
+    """Joules with their range, tier and seconds, or why there are none."""
     if found.joules is None:
         return found.reason or "unknown"
     least = "at least " if found.at_least else ""
     time = "" if found.seconds is None else f", {si(found.seconds.value, 's')}"
-    joules = found.joules
-    return f"{least}{si(joules.value, 'J')} ({si_range(joules.low, joules.high, 'J')}){time}"
+    joules, tier = found.joules, "" if found.tier is None else f"{found.tier.value}: "
+    return f"{least}{si(joules.value, 'J')} ({tier}{si_range(joules.low, joules.high, 'J')}){time}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +325,8 @@ class EnergyReport:
     """Samples until a target accuracy, and the dense training of the same network."""
     sensitivity: bool = False
     """Whether the sensitivity is printed; not kept in files."""
+    verbose: bool = False
+    """Whether more than one line a chip is printed; not kept in files."""
     failure: str = ""
     """Which limits were exceeded, as text; empty if none."""
     csv: str = ""
@@ -351,15 +357,15 @@ class EnergyReport:
 
     def table(self, console: Console | None = None) -> None:
         """Print one row for each chip, in at most 100 columns."""
-        from neuro_eqprop.chips.energy.display import console_or_default, print_chips
+        from neuro_eqprop.chips.energy.text import console_or_default, print_chips
 
         print_chips(self, console_or_default(console))
 
-    def show(self, console: Console | None = None) -> None:
-        """Print everything: tables, bars, learning, dense references, curves and sources."""
-        from neuro_eqprop.chips.energy.display import console_or_default, print_report
+    def show(self, console: Console | None = None, *, verbose: bool = False) -> None:
+        """Print the chips, and if `verbose` terms, learning, dense references and sources too."""
+        from neuro_eqprop.chips.energy.text import console_or_default, print_report
 
-        print_report(self, console_or_default(console))
+        print_report(self, console_or_default(console), verbose=verbose)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the joules of every chip as dots with their ranges; return the axes."""
@@ -389,6 +395,16 @@ class EnergyReport:
             for each in chip.comparisons
             if each.batch == 1 and each.outcome is not Outcome.REFUSED
         ]
+
+    @property
+    def verdicts(self) -> list[tuple[EnergyEstimate, DenseComparison]]:
+        """Of each chip, the comparison with the device that needs the fewest joules."""
+        found: dict[str, tuple[EnergyEstimate, DenseComparison]] = {}
+        for chip, each in self.judged:
+            best = found.get(chip.profile)
+            if best is None or each.dense < best[1].dense:
+                found[chip.profile] = (chip, each)
+        return list(found.values())
 
     def exceeding(
         self, *, joules: float | None = None, seconds: float | None = None

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neuro_eqprop.chips.energy.discrepancy import NONE, Discrepancy
 from neuro_eqprop.chips.energy.mapping import MappingGoal
-from neuro_eqprop.chips.energy.monte_carlo import SIZE
 from neuro_eqprop.chips.energy.time import Clock
 from neuro_eqprop.chips.profile import Overhead, Quantity
 from neuro_eqprop.chips.quantities import parse_amount
@@ -21,10 +19,6 @@ class EstimateSettings:
 
     Parameters
     ----------
-    seed : int
-        Seed of the Monte Carlo draws over the ranges of the costs.
-    draws : int
-        Number of these draws.
     clock : {"model", "tick"}, optional
         Model of the time per step; default: that of the profile.
     step_seconds : float, optional
@@ -37,41 +31,36 @@ class EstimateSettings:
         Whether neurons use the extra compartments of a soft reset; default: if the code needs it.
     chips : int, optional
         Number of available chips; default: the largest machine of the profile.
-    mapping : {"least-energy", "fewest-cores", "balanced"}
-        Goal of the placement. ``"least-energy"`` minimises the joules per sample, ``"balanced"``
-        takes the fewest cores with at most twice the shortest time.
+    mapping : {"balanced", "least-energy", "fewest-cores"}
+        Goal of the placement. ``"balanced"`` takes the fewest cores with at most twice the shortest
+        time, as published mappings do; ``"least-energy"`` minimises the joules per sample.
     cores : int, optional
         Use this number of cores, distributed so that the slowest is as fast as possible.
     allocation : mapping of str to int, optional
         The least cores of each population, instead of a mapping.
-    rate : str or float, optional
-        Samples per second of a chip that is always on, as 10 or ``"10Hz"``; adds average power.
+    rate : str or float
+        Samples per second of a chip that is always on, as 10 or ``"10Hz"``, for its average power.
     batch : int, optional
         Batch size of the dense devices; default: all that were measured.
     explain : bool
         Whether to add the sources of all quantities that were used.
     host_mac : Quantity, optional
         Cost of a multiplication on the host that computes input currents; default: left out.
-    discrepancy : Discrepancy
-        Error of the model itself, on top of that of the constants.
     """
 
-    seed: int = 0
-    draws: int = SIZE
     clock: Clock | None = None
     step_seconds: float | None = None
     overhead: Overhead | None = None
     tag_bits: int | None = None
     soft_reset: bool | None = None
     chips: int | None = None
-    mapping: MappingGoal = MappingGoal.LEAST_ENERGY
+    mapping: MappingGoal = MappingGoal.BALANCED
     cores: int | None = None
     allocation: Mapping[str, int] | None = None
-    rate: float | None = None
+    rate: float = 10.0
     batch: int | None = None
     explain: bool = False
     host_mac: Quantity | None = None
-    discrepancy: Discrepancy = NONE
 
     def __post_init__(self) -> None:
         parsed: dict[str, Callable[[Any], object]] = {

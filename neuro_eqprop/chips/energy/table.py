@@ -11,6 +11,7 @@ from typing import Any
 
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
+from neuro_eqprop.chips.profile import Tier
 from neuro_eqprop.common.units import si, si_range
 
 FITS = {True: "fits", False: "no", None: "unknown"}
@@ -24,7 +25,11 @@ class UseRow:
     chip: EnergyEstimate
     use: str
     """Inference or learning."""
-    accuracy: float | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        """Fraction of right predictions with the weights that the chip takes, of inference."""
+        return self.chip.accuracy if self.use == "inference" else None
 
     @property
     def found(self) -> Estimate:
@@ -50,7 +55,10 @@ class Column:
         value = self.value(row)
         if value is None:
             return ""
-        least = ">= " if self.at_least is not None and self.at_least(row.found) else ""
+        rough = row.found.tier is Tier.ORDER_OF_MAGNITUDE and self.unit in ("J", "W")
+        rough = rough and not isinstance(value, tuple)
+        least = "~ " if rough else ""
+        least += ">= " if self.at_least is not None and self.at_least(row.found) else ""
         if isinstance(value, tuple):
             low, high = value
             return least + si_range(low, high, self.unit)
@@ -126,7 +134,7 @@ COLUMNS = {
         Column("low", "low", "J", of("joules.low")),
         Column("high", "high", "J", of("joules.high")),
         Column("nominal", "nominal", "J", of("joules.nominal")),
-        Column("range", "95 % of draws", "J", lambda row: range_of(row.found)),
+        Column("range", "range", "J", lambda row: range_of(row.found)),
         Column("lower_bound", "lower bound", "", of("at_least")),
         Column("boundary", "boundary", "", of("boundary.value")),
         Column("inside", "boundary", "", lambda row: boundary_text(row.found)),
@@ -138,6 +146,9 @@ COLUMNS = {
         Column("energy_delay_product", "energy x delay", "J s", of("energy_delay_product")),
         Column("rate", "samples a second", "1/s", of("duty.rate")),
         Column("average_watts", "average power", "W", of("duty.watts")),
+        Column("always_on", "always on", "W", of("duty.watts")),
+        Column("tier", "tier", "", of("tier.value")),
+        Column("bits", "bits", "", lambda row: row.chip.bits),
         Column("accuracy", "accuracy", "%", lambda row: row.accuracy),
         Column("training", "training", "J", of("training.value"), lambda found: found.at_least),
         Column("training_seconds", "its time", "s", of("training_seconds")),
@@ -160,9 +171,4 @@ COLUMNS = {
 
 def use_rows(report: EnergyReport, uses: Iterable[str] = USES) -> list[UseRow]:
     """The rows of a report: each chip with each of its uses."""
-    accuracy = report.counted.accuracy
-    return [
-        UseRow(chip, use, accuracy if use == "inference" else None)
-        for chip in report
-        for use in uses
-    ]
+    return [UseRow(chip, use) for chip in report for use in uses]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.event_counts import Event
-from neuro_eqprop.chips.energy.monte_carlo import Draws, Energy, energy
+from neuro_eqprop.chips.energy.interval import Interval, exactly
 from neuro_eqprop.chips.energy.time import Duration
 from neuro_eqprop.chips.profile import Evidence, Included, Overhead, Profile, Quantity
 from neuro_eqprop.chips.quantities import KEYS
-from neuro_eqprop.common.arrays import Array
 
 
 class AllInError(ValueError):
@@ -25,12 +21,14 @@ class AllInError(ValueError):
 class ChipWork:
     """The work to estimate: events, the seconds they take, and the number of chips."""
 
-    events: Mapping[Event, float | Array | None]
-    """Number of each event, drawn if only a range is known; None if unknown."""
+    events: Mapping[Event, float | Interval | None]
+    """Number of each event, with a range where only that is known; None if unknown."""
     time: Duration
     chips: int
     clock_hz: float | None = None
     """Clock frequency, if not that of the profile."""
+    host_macs: float = 0.0
+    """Multiplications by which the host computes input currents, outside the chip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Term:
     key: str
     amount: float
     """Number of events, or watts."""
-    joules: Energy
+    joules: Interval
     boundary: Boundary
     evidence: Evidence
     source: str
@@ -49,6 +47,9 @@ class Term:
     """Whether its cost has a range."""
     operating_point: str
     """Operating point of its cost, if not that of the profile."""
+    counted: Interval = field(default=Interval(0.0, 0.0, 0.0), compare=False)
+    """Joules at the nominal cost, with the range of the events or of the time alone; not kept in
+    files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,124 +68,81 @@ class MissingTerm:
         return self.name + ("" if self.amount is None else f" ({self.amount:.4g} a sample)")
 
 
-Drawn: TypeAlias = tuple[Term, Array]
-"""A term and the draws of its joules."""
-
-
 def make_term(
     name: str,
     key: str,
     cost: Quantity,
+    amount: float | Interval,
     *,
-    amount: float,
-    joules: Array,
-    nominal: float,
+    each: Interval | None = None,
     boundary: Boundary | None = None,
-) -> Drawn:
-    """A `Term`, and the draws of its joules."""
-    boundary = boundary or cost.boundary or KEYS[key].boundary or Boundary.CHIP_TOTAL
+) -> Term:
+    """The term of so many events, or watts, at a cost; `each` is the cost if it is not `cost`."""
+    number = exactly(amount) if isinstance(amount, float | int) else amount
+    price = Interval(cost.value, cost.low, cost.high) if each is None else each
+    where = boundary or cost.boundary or KEYS[key].boundary or Boundary.CHIP_TOTAL
     origin = (cost.evidence, cost.src, cost.has_range, cost.operating_point)
-    return Term(name, key, amount, energy(joules, nominal), boundary, *origin), joules
+    counted = price * number.value if key.startswith("power.") else number * price.value
+    return Term(name, key, number.value, number.times(price), where, *origin, counted)
 
 
-def event_terms(
-    job: ChipWork, profile: Profile, draws: Draws
-) -> tuple[list[Drawn], list[MissingTerm]]:
+def event_terms(job: ChipWork, profile: Profile) -> tuple[list[Term], list[MissingTerm]]:
     """Terms joules = number * cost of all events, and the events whose cost is unknown."""
-    drawn, missing = [], []
+    terms, missing = [], []
     for event, number in job.events.items():
         key = f"energy.{event.value}"
         name = event.value.replace("_", " ")
-        if isinstance(number, float | int) and number == 0:
-            continue
         cost = profile.entry(key)
-        if isinstance(cost, Included):
+        if number == 0 or isinstance(cost, Included):
             continue
+        amount = number.value if isinstance(number, Interval) else number
         if number is None:
             missing.append(MissingTerm(name, None, "its number is unknown", KEYS[key].boundary))
-            continue
-        amount = float(np.mean(number))
-        if isinstance(cost, Quantity):
-            joules = number * draws.quantity(key, cost)
-            nominal = amount * cost.value
-            drawn.append(make_term(name, key, cost, amount=amount, joules=joules, nominal=nominal))
+        elif isinstance(cost, Quantity):
+            terms.append(make_term(name, key, cost, number))
         else:
             missing.append(MissingTerm(name, amount, cost.note, KEYS[key].boundary))
-    return drawn, missing
-
-
-def host_terms(macs: float, cost: Quantity | None, draws: Draws) -> list[Drawn]:
-    """Term of the multiplications by which the host computes input currents, outside the chip."""
-    if not macs or cost is None:
-        return []
-    joules = macs * draws.quantity("host mac", cost)
-    drawn = make_term(
-        *("host MACs", "energy.mac", cost),
-        amount=macs,
-        joules=joules,
-        nominal=macs * cost.value,
-        boundary=Boundary.BOARD_DYNAMIC,
-    )
-    return [drawn]
+    return terms, missing
 
 
 def power_terms(
-    job: ChipWork, profile: Profile, draws: Draws, overhead: Overhead | None
-) -> tuple[list[Drawn], list[MissingTerm]]:
+    job: ChipWork, profile: Profile, overhead: Overhead | None
+) -> tuple[list[Term], list[MissingTerm]]:
     """Terms joules = watts * seconds of idle, host, board and clock power; unknown ones apart."""
-    drawn: list[Drawn] = []
-    missing, known = [], []
+    terms: list[Term] = []
+    missing: list[MissingTerm] = []
+    seconds = job.time.seconds
     for key in power_keys(profile, overhead):
         entry = profile.entry(key)
-        if isinstance(entry, Quantity):
-            known.append((key, entry))
-        elif not isinstance(entry, Included):
-            missing.append(MissingTerm(power_name(key), None, entry.note, KEYS[key].boundary))
-    if job.time.draws is None:
-        reason = job.time.description
-        missing += [
-            MissingTerm(f"{power_name(key)} over the time", None, reason, KEYS[key].boundary)
-            for key, _ in known
-        ]
-        return [], missing
-    for key, cost in known:
+        name = f"{key.split('.')[1].replace('_', ' ')} power"
+        if isinstance(entry, Included):
+            continue
+        if not isinstance(entry, Quantity):
+            missing.append(MissingTerm(name, None, entry.note, KEYS[key].boundary))
+            continue
+        if seconds is None:
+            reason, title = job.time.description, f"{name} over the time"
+            missing.append(MissingTerm(title, None, reason, KEYS[key].boundary))
+            continue
         scale = power_multiplier(key, job, profile)
-        watts, nominal = scale * draws.quantity(key, cost), scale * cost.value
+        watts = scale * Interval(entry.value, entry.low, entry.high)
         boot = profile.known("power.idle_boot") if key == "power.idle_loaded" else None
         if boot is not None:
             # Loading adds power above that of a booted chip; only this part is dynamic.
-            idle = np.minimum(scale * draws.quantity("power.idle_boot", boot), watts)
-            drawn.append(power_term("idle after boot", key, boot, job, idle, scale * boot.value))
-            watts, nominal = watts - idle, nominal - scale * boot.value
-            name = "loaded above idle"
-            drawn.append(power_term(name, key, cost, job, watts, nominal, dynamic=True))
+            idle = scale * Interval(boot.value, boot.low, boot.high)
+            above = max(0.0, watts.value - idle.value)
+            rest = Interval(above, max(0.0, watts.low - idle.high), watts.high - idle.low)
+            terms.append(make_term("idle after boot", key, boot, idle, each=seconds))
+            terms.append(
+                make_term(
+                    *("loaded above idle", key, entry, rest),
+                    each=seconds,
+                    boundary=Boundary.CHIP_DYNAMIC,
+                )
+            )
         else:
-            drawn.append(power_term(power_name(key), key, cost, job, watts, nominal))
-    return drawn, missing
-
-
-def power_term(
-    name: str,
-    key: str,
-    cost: Quantity,
-    job: ChipWork,
-    watts: Array,
-    nominal: float,
-    *,
-    dynamic: bool = False,
-) -> Drawn:
-    """Term of one power over the time of the job."""
-    if job.time.draws is None:
-        raise ValueError("a power term needs a known time")
-    return make_term(
-        name,
-        key,
-        cost,
-        amount=nominal,
-        joules=watts * job.time.draws,
-        nominal=nominal * job.time.nominal,
-        boundary=Boundary.CHIP_DYNAMIC if dynamic else None,
-    )
+            terms.append(make_term(name, key, entry, watts, each=seconds))
+    return terms, missing
 
 
 def power_keys(profile: Profile, overhead: Overhead | None) -> list[str]:
@@ -213,36 +171,27 @@ def power_multiplier(key: str, job: ChipWork, profile: Profile) -> float:
     return float(job.chips)
 
 
-def power_name(key: str) -> str:
-    """The name of a power term."""
-    return f"{key.split('.')[1].replace('_', ' ')} power"
-
-
-def all_in_term(job: ChipWork, profile: Profile, draws: Draws) -> Drawn:
+def all_in_term(job: ChipWork, profile: Profile) -> Term:
     """The only term of a chip with an all-in cost, at the event rate it was measured at."""
     cost = profile.known("energy.synop_all_in")
     number = job.events.get(Event.SYNOP)
-    if cost is None or cost.at is None or number is None:
+    if cost is None or number is None:
         raise AllInError(f"{profile.name} has no usable all-in cost")
+    amount = number.value if isinstance(number, Interval) else number
     remedy = (
         f"override {profile.name}.energy.synop and {profile.name}.power.static instead, or run at "
         "that rate"
     )
-    if job.time.draws is None:
-        raise AllInError(
-            f"{profile.name}: the all-in cost holds at {cost.at:g} synops a second and chip, and "
-            f"the time of this run is unknown; {remedy}"
-        )
-    amount = float(np.mean(number))
-    rate = amount / (job.time.nominal * job.chips)
-    if abs(rate / cost.at - 1) > cost.tolerance:
-        raise AllInError(
-            f"{profile.name}: the all-in cost of {cost.value:g} J holds at {cost.at:g} synops a "
-            f"second and chip, this run has {rate:.3g}; {remedy}"
-        )
-    return make_term(
-        *("synop, all in", "energy.synop_all_in", cost),
-        amount=amount,
-        joules=np.asarray(number * draws.quantity("energy.synop_all_in", cost)),
-        nominal=amount * cost.value,
-    )
+    if cost.at is not None:
+        if job.time.seconds is None:
+            raise AllInError(
+                f"{profile.name}: the all-in cost holds at {cost.at:g} synops a second and chip, "
+                f"and the time of this run is unknown; {remedy}"
+            )
+        rate = amount / (job.time.seconds.value * job.chips)
+        if abs(rate / cost.at - 1) > cost.tolerance:
+            raise AllInError(
+                f"{profile.name}: the all-in cost of {cost.value:g} J holds at {cost.at:g} synops "
+                f"a second and chip, this run has {rate:.3g}; {remedy}"
+            )
+    return make_term("synop, all in", "energy.synop_all_in", cost, number)

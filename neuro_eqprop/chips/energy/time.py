@@ -8,24 +8,15 @@ from math import log2
 
 import numpy as np
 
-from neuro_eqprop.chips.energy.core_work import core_work, tiles_used
+from neuro_eqprop.chips.energy.core_work import CoreWork, core_work
 from neuro_eqprop.chips.energy.event_counts import Event, events_per_sample, total_steps
-from neuro_eqprop.chips.energy.monte_carlo import Draws
-from neuro_eqprop.chips.placement import Placement
-from neuro_eqprop.chips.profile import Included, Profile, Quantity, Timing
+from neuro_eqprop.chips.energy.interval import Interval, exactly, spread
+from neuro_eqprop.chips.placement import CoreAllocation, Placement
+from neuro_eqprop.chips.profile import Profile, Timing
 from neuro_eqprop.chips.workload import Workload
-from neuro_eqprop.common.arrays import Array
 
-REQUIRED_TIMES = ("time.synop", "time.neuron_update", "time.neuron_spiking")
-OPTIONAL_TIMES = {
-    "time.message_in": "messages received",
-    "time.message_out": "messages sent",
-    "time.hop_ew": "hops",
-    "time.hop_ns": "hops",
-    "time.tag_update": "tag updates",
-    "time.weight_update": "weight updates",
-}
-"""Work whose time may be unknown: it is then left out, and the description names it."""
+NEAR = 4
+"""Tiles up to which a barrier grows by `time.barrier_tiles`, and by `time.barrier_far` beyond."""
 
 
 class Clock(Enum):
@@ -37,10 +28,9 @@ class Clock(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Seconds of a sample: draws and nominal value, or no draws where they are unknown."""
+    """Seconds of a sample, None where they are unknown."""
 
-    draws: Array | None
-    nominal: float
+    seconds: Interval | None
     description: str
     """How they were obtained, or why they are unknown."""
     modelled: bool = False
@@ -51,108 +41,93 @@ class Duration:
 
 def unknown(reason: str) -> Duration:
     """A duration that is not known."""
-    return Duration(None, 0.0, f"unknown: {reason}")
+    return Duration(None, f"unknown: {reason}")
 
 
 def duration(
     workload: Workload,
     placement: Placement,
     profile: Profile,
-    draws: Draws,
     *,
     learning: bool,
-    clock: Clock | None,
-    step_seconds: float | None,
+    clock: Clock | None = None,
+    step_seconds: float | None = None,
 ) -> Duration:
     """Seconds of one inference or one learning sample."""
     steps = total_steps(workload.phases(learning=learning)) / workload.samples
     if step_seconds is not None:
-        given = f"given: {step_seconds:g} s a step"
-        return Duration(np.full(draws.size, steps * step_seconds), steps * step_seconds, given)
+        return Duration(exactly(steps * step_seconds), f"given: {step_seconds:g} s a step")
     if clock is Clock.TICK or (clock is None and profile.timing is Timing.TICK):
-        return tick_time(profile, draws, steps=steps)
+        tick = profile.known("time.tick")
+        if tick is None:
+            return unknown("the profile has no time.tick")
+        found = steps * Interval(tick.value, tick.low, tick.high)
+        return Duration(found, f"real time: {tick.value:g} s a step")
     if profile.timing is Timing.BARRIER:
-        return barrier_time(workload, placement, profile, draws, learning=learning)
-    if profile.timing is Timing.CLOCK:
-        events = events_per_sample(workload, placement, profile, learning=learning)
-        return clock_time(events[Event.SYNOP] or 0.0, profile, draws)
-    return unknown("the time of a step is not published")
+        return barrier_time(workload, placement, profile, learning=learning)
+    cost = profile.known("time.synop") if profile.timing is Timing.CLOCK else None
+    if cost is None:
+        return unknown("the time of a step is not published")
+    events = events_per_sample(workload, placement, profile, learning=learning)
+    found = (events[Event.SYNOP] or 0.0) * Interval(cost.value, cost.low, cost.high)
+    description = "model: one synapse after the other at the profile's clock"
+    return Duration(found, description, modelled=True)
 
 
 def barrier_time(
-    workload: Workload, placement: Placement, profile: Profile, draws: Draws, *, learning: bool
+    workload: Workload, placement: Placement, profile: Profile, *, learning: bool
 ) -> Duration:
     """Seconds on a chip whose cores wait for each other at a barrier after every step.
 
-    step = max over cores and links of their work + travel of the last message + barrier
-    travel = hops (1 + messages before it at a link) t_hop, see `queue_length`
-    barrier = t_barrier + t_tiles log2(tiles) + t_chips log2(chips)
+    step = max over cores of (sending, receiving) + learning + barrier
+    barrier = t_barrier + t_tiles log2(tiles up to 4) + t_far log2(tiles / 4) + t_chips log2(chips)
+
+    A core receives while its own neurons send. Where spikes were recorded by neuron, the messages
+    are followed through buffers of finite size instead of taking the largest of the sums.
     """
-    if profile.known("time.barrier") is None:
+    barrier = profile.known("time.barrier")
+    if barrier is None:
         return unknown("the profile has no time.barrier")
     if not placement.allocations:
         return unknown("the slowest core needs a placement; give step_seconds")
     steps = total_steps(workload.phases(learning=learning)) / workload.samples
     work = core_work(workload, placement, profile, learning=learning)
-    totals = {
-        key: sum(float(np.sum(part.get(key, 0.0))) for part in (*work.events.values(), work.links))
-        for key in (*REQUIRED_TIMES, *OPTIONAL_TIMES)
-    }
-    for key in REQUIRED_TIMES:
-        if totals[key] and profile.known(key) is None:
-            return unknown(f"the profile has no {key}")
-    left_out = [
-        name
-        for key, name in OPTIONAL_TIMES.items()
-        if totals[key] and not isinstance(profile.entry(key), Quantity | Included)
-    ]
-    costs = {key: cost for key in totals if (cost := profile.known(key)) is not None}
-    seconds = {key: costs[key].value if key in costs else 0.0 for key in totals}
-    events = work.slowest(seconds)
+    if work.lacking:
+        return unknown(f"the profile has no {work.lacking}")
+    step = float(np.mean(work.step_seconds()))
     tiles, chips = tiles_used(placement.allocations, profile), placement.chips or 1
-    for key, number in barrier_events(tiles, chips).items():
-        cost = profile.known(key)
-        if cost is not None:
-            events[key], costs[key] = number, cost
-    drawn = np.zeros(draws.size)
-    for key, cost in costs.items():
-        drawn = drawn + events.get(key, 0.0) * draws.quantity(key, cost)
-    nominal = sum(events.get(key, 0.0) * cost.value for key, cost in costs.items())
-    stepwise = workload.has_steps(learning=learning)
-    recorded = "each recorded step" if stepwise else "the mean step"
-    rest = f"; without {', '.join(left_out)}, whose time is unknown" if left_out else ""
+    step += barrier_seconds(profile, tiles, chips)
+    rest = f"; without {', '.join(work.left_out)}, whose time is unknown" if work.left_out else ""
     description = (
-        f"model: the slowest core of {recorded}, queues at the links and the barrier; free "
-        f"running, no waiting for a host{rest}"
+        f"model: {describe(work)} and the barrier; free running, no waiting for a host{rest}"
     )
-    return Duration(
-        steps * drawn, steps * nominal, description, modelled=True, at_least=bool(left_out)
-    )
+    found = spread(steps * step, profile.range_factor("time"))
+    return Duration(found, description, modelled=True, at_least=bool(work.left_out))
 
 
-def barrier_events(tiles: int, chips: int) -> dict[str, float]:
-    """Factors of the barrier times in a step: 1, log2(tiles) and log2(chips)."""
-    return {
+def describe(work: CoreWork) -> str:
+    """What the time of a step was taken from."""
+    if work.network is not None:
+        return "the messages of each recorded step through finite buffers"
+    return f"the slowest core of {'each recorded' if work.recorded else 'the mean'} step"
+
+
+def barrier_seconds(profile: Profile, tiles: int, chips: int) -> float:
+    """Seconds of the barrier on so many tiles of so many chips."""
+    far = max(1.0, tiles / NEAR) if profile.known("time.barrier_far") is not None else 1.0
+    factors = {
         "time.barrier": 1.0,
-        "time.barrier_tiles": log2(tiles),
+        "time.barrier_tiles": log2(tiles / far),
+        "time.barrier_far": log2(far),
         "time.barrier_chips": log2(chips),
     }
+    costs = ((profile.known(key), number) for key, number in factors.items())
+    return sum(cost.value * number for cost, number in costs if cost is not None)
 
 
-def clock_time(synops: float, profile: Profile, draws: Draws) -> Duration:
-    """Seconds on a chip that processes one synapse after the other: synops * time.synop."""
-    cost = profile.known("time.synop")
-    if cost is None:
-        return unknown("the profile has no time.synop")
-    description = "model: one synapse after the other at the profile's clock"
-    drawn = synops * draws.quantity("time.synop", cost)
-    return Duration(drawn, synops * cost.value, description, modelled=True)
-
-
-def tick_time(profile: Profile, draws: Draws, *, steps: float) -> Duration:
-    """Seconds on a chip that runs in real time: steps * time.tick."""
-    tick = profile.known("time.tick")
-    if tick is None:
-        return unknown("the profile has no time.tick")
-    description = f"real time: {tick.value:g} s a step"
-    return Duration(steps * draws.quantity("time.tick", tick), steps * tick.value, description)
+def tiles_used(allocations: tuple[CoreAllocation, ...], profile: Profile) -> int:
+    """Tiles of one chip that hold a core of the network."""
+    cores = max((each.first_core + each.cores for each in allocations), default=1)
+    per_chip = profile.limit("cores_per_chip")
+    on_chip = cores if per_chip is None else min(cores, per_chip)
+    return -(-on_chip // (profile.limit("cores_per_tile") or 1))

@@ -46,6 +46,8 @@ def profile_json(profile: Profile) -> Json:
         "waits_for": [f"scale.{name}" for name in profile.missing],
         "sources": to_json(profile.sources),
         "entries": entries_json(profile),
+        "calibration": to_json(profile.calibration),
+        "fit": to_json(profile.fit),
         "learning": learning_json(profile),
         "curve": [
             {

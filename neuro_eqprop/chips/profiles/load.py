@@ -185,6 +185,14 @@ def find(name: str) -> Path:
     return profile_folder() / f"{name}.toml"
 
 
+def check_extension(base: str, out: Path) -> None:
+    """Refuse to write a profile over the one that it extends."""
+    if out.suffix != ".toml":
+        raise ValueError(f"{out}: a profile is a TOML file; let its name end in .toml")
+    if os.path.realpath(find(base)) == os.path.realpath(out):
+        raise ValueError(f"{out} is the profile that would be extended; give another name")
+
+
 def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Json], tuple[str, ...]]:
     """The content of a file merged over that of the profile it extends, and what it changed."""
     place = Path(os.path.realpath(path))  # which links that form a loop do not stop
@@ -211,7 +219,8 @@ def merge(
     own: Mapping[str, Json], base: Mapping[str, Json], file: str
 ) -> tuple[dict[str, Json], tuple[str, ...]]:
     """The content of a base profile updated with that of `file`, and the changed quantities."""
-    merged = {name: value for name, value in base.items() if name != "notes"}  # of the base chip
+    # Notes and calibration are those of the base chip alone.
+    merged = {k: value for k, value in base.items() if k not in ("notes", "calibration", "fit")}
     changed = []
     for name, value in own.items():
         if not isinstance(value, dict) or not isinstance(merged.get(name, {}), dict):
@@ -273,6 +282,7 @@ def apply_overrides(profile: Profile, overrides: Overrides) -> Profile:
             sources={**profile.sources, GIVEN: ProfileSource("given by the user")},
             entries={**profile.entries, key: quantity},
             overridden=(*profile.overridden, change),
+            calibration=profile.calibration if section not in KINDS else {},
         )
     return profile
 

@@ -9,8 +9,10 @@ from typing import Any, Literal, NoReturn, TypeAlias
 from neuro_eqprop.chips.profile import (
     Basis,
     BatchPoint,
+    Calibration,
     Device,
     Entry,
+    Fit,
     Included,
     Kind,
     Profile,
@@ -81,6 +83,8 @@ class ProfileTables:
     """Factors of a scenario by section; "user" for one that the user has to give."""
     unchecked: tuple[str, ...] = ()
     scaling: SupplyScaling | None = None
+    calibration: Mapping[Literal["energy", "time"], Calibration] = field(default_factory=dict)
+    fit: Fit | None = None
     batch: tuple[BatchTable, ...] = ()
     energy: Mapping[str, EntryTable] = field(default_factory=dict)
     power: Mapping[str, EntryTable] = field(default_factory=dict)
@@ -177,7 +181,8 @@ class EntryReader:
                 reason += f", or give an all-in cost under {ALL_IN} with the rate it holds `at`"
             self.fail(path, reason)
         needed = () if section == "time" else ("boundary",)
-        for name in (*needed, "at", "tolerance") if key == ALL_IN else needed:
+        pair = ("at", "tolerance") if stated.at or stated.tolerance else ()
+        for name in (*needed, *pair):
             if not getattr(stated, name):
                 self.fail(path, f"{name} is missing")
         if stated.workloads < 2 and stated.basis not in EXACT:
@@ -231,6 +236,8 @@ def to_profile(tables: ProfileTables, file: str, *, overridden: tuple[str, ...] 
         device=tables.device,
         timing=tables.timing,
         scaling=tables.scaling,
+        fit=tables.fit,
+        calibration={str(kind): each for kind, each in tables.calibration.items()},
         sources=tables.sources,
         operating_point=tables.operating_point,
         entries=entries,

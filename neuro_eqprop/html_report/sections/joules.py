@@ -8,7 +8,7 @@ from typing import Any
 
 from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.estimate import Estimate
-from neuro_eqprop.chips.energy.monte_carlo import Interval
+from neuro_eqprop.chips.energy.interval import Interval
 from neuro_eqprop.chips.energy.pareto import best
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
 from neuro_eqprop.chips.energy.table import (
@@ -20,12 +20,13 @@ from neuro_eqprop.chips.energy.table import (
     use_rows,
 )
 from neuro_eqprop.chips.energy.term_colours import colour_of
+from neuro_eqprop.chips.profile import Tier
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report.commands import energy_command
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.section import Section, Shown, asset
 
-SHOWN = ("title", "use", "joules", "low", "high", "inside", "seconds", "remark")
+SHOWN = ("title", "use", "joules", "low", "high", "inside", "seconds", "always_on", "remark")
 """Columns of the table of all chips."""
 
 
@@ -86,7 +87,7 @@ def bars(report: EnergyReport, use: str) -> list[dict[str, Any]]:
         known = found.joules is not None and found.joules.value > 0
         rows.append(
             {
-                "name": chip.title + (" *" if changes(chip) else ""),
+                "name": chip.title + mark(found) + (" *" if changes(chip) else ""),
                 **(joules_data(found.joules) if found.joules and known else none),
                 "group": boundary_text(found) if known else "",
                 "parts": found.shares if known else {},
@@ -101,6 +102,11 @@ def bars(report: EnergyReport, use: str) -> list[dict[str, Any]]:
         rows.append(dense | {"group": words(each.boundary)} | rest)
     order = {words(boundary): place for place, boundary in enumerate(Boundary)}
     return sorted(rows, key=lambda row: (order.get(row["group"], 99), -(row["joules"] or 0.0)))
+
+
+def mark(found: Estimate) -> str:
+    """A mark behind the name of a chip whose joules are an order of magnitude."""
+    return " ~" if found.tier is Tier.ORDER_OF_MAGNITUDE else ""
 
 
 def words(boundary: Boundary) -> str:
@@ -140,7 +146,8 @@ def estimates_html(report: EnergyReport) -> str:
         "<p>An estimate: counted events times published costs, not a measurement. Costs that are "
         f"not published are listed and left out.{escape(counted_text(report))}</p>"
         f"{select}{bars_}<p class='small'>A dot is the joules, on a logarithmic scale, its whisker "
-        "the central 95 % of the draws over the ranges of the costs and the error of the model. "
+        "the range: that of its own published measurements on a calibrated chip, an order of "
+        "magnitude or more on one that is marked ~. "
         "Compare only dots under the same heading; (≥) marks a lower bound, where costs are "
         "unknown. The terms of a chip are bars on a linear scale; a term has the same colour in "
         "every chart.</p>"
@@ -175,7 +182,7 @@ def changes_list(report: EnergyReport) -> str:
 
 
 def comparison_list(report: EnergyReport) -> str:
-    """Whether spikes need less than dense devices, as a table of sentences."""
+    """Whether spikes need less than the most frugal dense device, one row a chip."""
     rows = [
         [
             text.text_cell(chip.title),
@@ -183,11 +190,11 @@ def comparison_list(report: EnergyReport) -> str:
             (each.ratio, f"{each.ratio:.2g}" if each.ratio is not None else text.DASH),
             (each.summary, text.Html(f'<span class="remark">{escape(each.summary)}</span>')),
         ]
-        for chip, each in report.judged
+        for chip, each in report.verdicts
     ]
     if not rows:
         return ""
-    header = ["chip", "device at batch 1", "chip : device", "comparison"]
+    header = ["chip", "most frugal device", "chip : device", "comparison"]
     return f'<p class="listed">Do spikes need less?</p>{text.table("verdicts", header, rows)}'
 
 
@@ -209,11 +216,15 @@ def details_text(found: Estimate) -> str:
     least = "at least " if found.at_least else ""
     if found.joules is not None:
         joules = text.quantity(found.joules.value, "J")
-        parts.append(f"{least}{joules} ({range_text(found.joules)})")
+        tier = "" if found.tier is None else f"{found.tier.value}: "
+        parts.append(f"{least}{joules} ({tier}{range_text(found.joules)})")
     if found.seconds is not None:
         parts.append(f"{text.quantity(found.seconds.value, 's')} long")
     if found.energy_delay_product is not None:
         parts.append(f"energy times delay {found.energy_delay_product:.2g} J\u00a0s")
+    if found.duty is not None and found.duty.watts is not None:
+        watts = text.quantity(found.duty.watts, "W")
+        parts.append(f"always on, at {found.duty.rate:g} samples a second, {watts}")
     parts.append(placement_text(found))
     if found.training is not None:
         joules = f"{text.quantity(found.training.value, 'J')} ({range_text(found.training)})"

@@ -60,7 +60,7 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
         counted.dense_macs,
     )
     gpu, rows = load_profile(arguments["gpu"]), []
-    settings = EstimateSettings(seed=seed)
+    settings = EstimateSettings()
     for name in arguments["chips"]:
         estimate = estimate_use(workload, load_profile(name), settings, learning=False)
         if estimate.joules is None:

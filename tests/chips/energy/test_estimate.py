@@ -13,20 +13,19 @@ from neuro_eqprop.chips.energy.dense_reference import (
     Outcome,
     arithmetic_ratio,
     compare_with_references,
-    crossing,
     dense_references,
     energy_ratio,
 )
 from neuro_eqprop.chips.energy.estimate import NO_LEARNING, estimate_job
 from neuro_eqprop.chips.energy.estimate_workload import estimate_chip
 from neuro_eqprop.chips.energy.event_counts import Event, events_per_sample
-from neuro_eqprop.chips.energy.monte_carlo import Draws, interval
+from neuro_eqprop.chips.energy.interval import Interval, add, exactly
 from neuro_eqprop.chips.energy.pareto import Point, best, front
 from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.terms import AllInError, ChipWork
 from neuro_eqprop.chips.energy.time import Clock, Duration, duration
 from neuro_eqprop.chips.placement import place
-from neuro_eqprop.chips.profile import Evidence, Overhead, Profile
+from neuro_eqprop.chips.profile import Evidence, Overhead, Profile, Tier
 from neuro_eqprop.chips.profiles.load import load_profile, load_profiles
 from neuro_eqprop.chips.workload import NetworkShape, PopulationShape, Workload, dense_projection
 from neuro_eqprop.dynamics.schedules import Phase
@@ -83,14 +82,14 @@ def loihi() -> Profile:
     return load_profile("loihi1")
 
 
-def given(seconds: float, draws: Draws) -> Duration:
-    return Duration(np.full(draws.size, seconds), seconds, "given")
+def given(seconds: float) -> Duration:
+    return Duration(exactly(seconds), "given")
 
 
 def test_every_term_is_events_times_cost_or_power_times_time(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, EstimateSettings(seed=0, step_seconds=1e-3)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings(step_seconds=1e-3)).inference
     assert found.joules is not None
-    nominal = {term.name: term.joules.nominal for term in found.terms}
+    nominal = {term.name: term.joules.value for term in found.terms}
     seconds = STEPS * 1e-3
     assert nominal == pytest.approx(
         {
@@ -100,9 +99,11 @@ def test_every_term_is_events_times_cost_or_power_times_time(loihi: Profile) -> 
             "neuron spiking": 120 * 81e-12,
             "synop": (100 * 138 + 20 * 128) * 23.6e-12,
             "message": (100 * 2 + 20) * 111e-12,
+            "input": 128 * 111e-12,
+            "output": 10 * 111e-12,
         }
     )
-    assert found.joules.nominal == pytest.approx(sum(nominal.values()))
+    assert found.joules.value == pytest.approx(sum(nominal.values()))
     assert found.joules.low < found.joules.value < found.joules.high
     assert found.seconds is not None
     assert found.seconds.value == pytest.approx(seconds)
@@ -111,21 +112,21 @@ def test_every_term_is_events_times_cost_or_power_times_time(loihi: Profile) -> 
 
 
 def test_what_has_no_price_is_listed_with_its_events_and_never_zero(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings()).inference
     missing = {each.name: each.amount for each in found.missing}
-    assert missing == {"input": 128, "output": 10, "barrier": STEPS}
+    assert missing == {"barrier": STEPS}
     assert found.at_least
-    assert not {"input", "output", "barrier"} & {term.name for term in found.terms}
-    (priced,) = load_profiles(["loihi1"], ["loihi1.energy.input=1nJ"])
-    more = estimate_chip(work(), priced, EstimateSettings(seed=0)).inference
+    assert "barrier" not in {term.name for term in found.terms}
+    (priced,) = load_profiles(["loihi1"], ["loihi1.energy.barrier=1nJ"])
+    more = estimate_chip(work(), priced, EstimateSettings()).inference
     assert found.joules is not None
     assert more.joules is not None
-    assert more.joules.value - found.joules.value == pytest.approx(128e-9, rel=1e-6)
+    assert more.joules.value - found.joules.value == pytest.approx(STEPS * 1e-9)
 
 
 def test_loaded_idle_or_static_and_host_but_never_both(loihi: Profile) -> None:
     def powers(overhead: Overhead | None) -> set[str]:
-        options = EstimateSettings(seed=0, overhead=overhead)
+        options = EstimateSettings(overhead=overhead)
         found = estimate_chip(work(), loihi, options).inference
         return {term.key for term in found.terms if term.key.startswith("power.")}
 
@@ -148,68 +149,74 @@ def test_soft_reset_doubles_the_updates(loihi: Profile) -> None:
 def test_the_time_of_a_step_is_that_of_the_slowest_core(loihi: Profile) -> None:
     workload = work()
     placement = place(workload.shape, loihi)
-    draws = Draws(0)
-    found = duration(
-        workload, placement, loihi, draws, learning=False, clock=None, step_seconds=None
-    )
-    # The hidden core: its own spikes through the loop, the output's through the feedback.
+    found = duration(workload, placement, loihi, learning=False)
+    # The hidden core receives longer than it sends: its own spikes, and those of the output.
     synops = (100 * 128 + 20 * 128) / STEPS
     updates = 10 * 39.7e-9 + 118 * 9.7e-9
-    messages = (100 + 20) / STEPS * 16e-9 + 2 * 100 / STEPS * 5.1e-9
-    step = synops * 3.5e-9 + updates + messages + 600e-9
-    assert found.nominal == pytest.approx(STEPS * step)
+    received = synops * 3.5e-9 + (100 + 20) / STEPS * 16e-9
+    assert received > updates + 2 * 100 / STEPS * 5.1e-9
+    step = received + 600e-9
+    assert found.seconds is not None
+    assert found.seconds.value == pytest.approx(STEPS * step)
     tiled = place(workload.shape, loihi, at_least={"hidden": 64})
-    spread = duration(workload, tiled, loihi, draws, learning=False, clock=None, step_seconds=None)
-    # On 65 cores of 17 tiles the last core has the output's neurons; the barrier has grown.
-    assert 600e-9 + 250e-9 * log2(17) < spread.nominal / STEPS < step / 2
-    ticks = duration(
-        workload, placement, loihi, draws, learning=False, clock=Clock.TICK, step_seconds=None
-    )
-    assert ticks.nominal == pytest.approx(STEPS * 1e-3)
+    wide = duration(workload, tiled, loihi, learning=False).seconds
+    assert wide is not None
+    # On 65 cores of 17 tiles the barrier has grown.
+    assert 1.4e-6 + 140e-9 * log2(17 / 4) < wide.value / STEPS < step
+    ticks = duration(workload, placement, loihi, learning=False, clock=Clock.TICK)
+    assert ticks.seconds == exactly(STEPS * 1e-3)
 
 
 def test_time_that_is_not_known_leaves_power_unknown() -> None:
-    found = estimate_chip(work(), load_profile("spinnaker2"), EstimateSettings(seed=0)).inference
+    found = estimate_chip(work(), load_profile("spinnaker2"), EstimateSettings()).inference
     assert found.seconds is None
     assert found.energy_delay_product is None
     assert "static power" in [each.name for each in found.missing]
     assert found.boundary is Boundary.CORE_DYNAMIC
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_seed_another_draw(loihi: Profile) -> None:
-    one, same, other = (
-        estimate_chip(work(), loihi, EstimateSettings(seed=seed)).inference for seed in (0, 0, 1)
-    )
-    assert one == same
-    assert one != other
-    assert one is not None
-    assert one.joules is not None
+def test_every_total_is_the_sum_of_its_parts(loihi: Profile) -> None:
+    found = estimate_chip(work(), loihi, EstimateSettings()).inference
+    assert found.joules is not None
+    assert sum(term.joules.value for term in found.terms) == pytest.approx(found.joules.value)
+    assert sum(found.layers.values()) == pytest.approx(found.joules.value)
+    assert found == estimate_chip(work(), loihi, EstimateSettings()).inference
+
+
+def test_ranges_add_up_and_multiply_in_quadrature() -> None:
+    one, other = Interval(2.0, 1.0, 4.0), Interval(3.0, 3.0, 3.0)
+    assert add([one, other]) == Interval(5.0, 4.0, 7.0)
+    assert one.times(other).low == pytest.approx(3.0)
+    both = add([one, one])
+    assert both.high - both.value == pytest.approx(2.0 * 2**0.5)
+    wide = one.times(Interval(1.0, 0.5, 2.0))
+    assert log(wide.high / wide.value) == pytest.approx(log(2.0) * 2**0.5)
+    assert Interval(0.0, 0.0, 5.0).times(one).low == 0.0
+
+
+def test_a_calibrated_chip_has_the_range_of_its_points_and_another_an_order_of_magnitude(
+    loihi: Profile,
+) -> None:
+    settings = EstimateSettings(step_seconds=1e-5)
+    found = estimate_chip(work(), loihi, settings).inference
+    assert found.joules is not None
+    assert found.tier is Tier.CALIBRATED
+    assert found.joules.factor == pytest.approx(loihi.calibration["energy"].factor ** 2)
+    (changed,) = load_profiles(["loihi1"], ["loihi1.energy.synop=30pJ"])
+    other = estimate_chip(work(), changed, settings).inference
     assert other.joules is not None
-    assert one.joules.value == pytest.approx(other.joules.value, rel=0.02)
-
-
-def test_half_of_the_draws_lie_below_the_value_and_all_between_the_ends(loihi: Profile) -> None:
-    cost = loihi.known("energy.message")
-    assert cost is not None
-    drawn = Draws(3).quantity("energy.message", cost)
-    found = interval(drawn)
-    assert found.value == pytest.approx(cost.value, rel=0.02)
-    assert cost.low <= drawn.min() < drawn.max() <= cost.high
-    below, above = log(cost.value / cost.low), log(cost.high / cost.value)
-    assert log(cost.value / found.low) == pytest.approx(0.95 * below, rel=0.02)
-    assert log(found.high / cost.value) == pytest.approx(0.95 * above, rel=0.02)
-    assert np.array_equal(drawn, Draws(3).quantity("energy.message", cost))
+    assert other.tier is Tier.ORDER_OF_MAGNITUDE
+    assert other.joules.factor == pytest.approx(10.0)
 
 
 def test_a_cost_inside_another_is_not_added_again() -> None:
     truenorth = load_profile("truenorth")
-    draws = Draws(0)
     events: dict[Event, float | None] = {
         Event.SYNOP: 1e6,
         Event.HOP_EW: 1e6,
         Event.NEURON_IDLE: 1e6,
     }
-    found = estimate_job(ChipWork(events, given(1.0, draws), 1), truenorth, draws)
+    found = estimate_job(ChipWork(events, given(1.0), 1), truenorth, EstimateSettings())
     assert [term.name for term in found.terms] == [
         "static power",
         "synop",
@@ -227,30 +234,30 @@ def all_in_only() -> Profile:
 
 
 def test_an_all_in_cost_is_used_at_its_operating_point_alone() -> None:
-    profile, draws = all_in_only(), Draws(0)
+    profile = all_in_only()
     at = 2.684e9
-    found = estimate_job(ChipWork({Event.SYNOP: at}, given(1.0, draws), 1), profile, draws)
+    found = estimate_job(ChipWork({Event.SYNOP: at}, given(1.0), 1), profile, EstimateSettings())
     assert found.joules is not None
-    assert found.joules.nominal == pytest.approx(26e-12 * at)
+    assert found.joules.value == pytest.approx(26e-12 * at)
     assert len(found.terms) == 1
     with pytest.raises(AllInError, match=r"holds at 2.684e\+09 synops.*truenorth"):
-        estimate_job(ChipWork({Event.SYNOP: at}, given(2.0, draws), 1), profile, draws)
-    unknown = Duration(None, 0.0, "unknown")
+        estimate_job(ChipWork({Event.SYNOP: at}, given(2.0), 1), profile, EstimateSettings())
+    unknown = Duration(None, "unknown")
     with pytest.raises(AllInError, match="time of this run is unknown"):
-        estimate_job(ChipWork({Event.SYNOP: at}, unknown, 1), profile, draws)
+        estimate_job(ChipWork({Event.SYNOP: at}, unknown, 1), profile, EstimateSettings())
 
 
 def test_a_chip_without_any_cost_has_no_joules_and_says_so() -> None:
     akida = load_profile("akida1000")
     able = {key: e for key, e in akida.entries.items() if not key.startswith("support.")}
-    side = estimate_chip(work(), replace(akida, entries=able), EstimateSettings(seed=0)).inference
+    side = estimate_chip(work(), replace(akida, entries=able), EstimateSettings()).inference
     assert side.joules is None
     assert side.reason.startswith("unknown")
     assert len(side.missing) > 3
 
 
 def test_a_network_that_does_not_fit_is_not_priced() -> None:
-    side = estimate_chip(work(), load_profile("xylo_a2"), EstimateSettings(seed=0)).inference
+    side = estimate_chip(work(), load_profile("xylo_a2"), EstimateSettings()).inference
     assert side.joules is None
     assert side.reason.startswith("does not fit: a neuron of 'hidden' has 138 input synapses")
 
@@ -259,25 +266,26 @@ def test_a_scenario_without_its_factors_is_refused() -> None:
     with pytest.raises(
         ValueError, match=r"override loihi2_scenario\.scale, or loihi2_scenario\.scale\.energy"
     ):
-        estimate_chip(work(), load_profile("loihi2_scenario"), EstimateSettings(seed=0))
+        estimate_chip(work(), load_profile("loihi2_scenario"), EstimateSettings())
 
 
 def test_boards_and_clocks_multiply_power() -> None:
-    draws = Draws(0)
     board = load_profile("spinnaker1")
-    found = estimate_job(ChipWork({Event.SYNOP: 1.0}, given(2.0, draws), 5), board, draws)
+    found = estimate_job(ChipWork({Event.SYNOP: 1.0}, given(2.0), 5), board, EstimateSettings())
     power = next(term for term in found.terms if term.key == "power.board")
-    assert power.joules.nominal == pytest.approx(2 * 2.671 * 2.0)
+    assert power.joules.value == pytest.approx(2 * 2.671 * 2.0)
     odin = load_profile("odin")
-    job = ChipWork({Event.SYNOP: 1.0}, given(1.0, draws), 1, clock_hz=1e6)
-    clock = next(t for t in estimate_job(job, odin, draws).terms if t.key == "power.clock")
-    assert clock.joules.nominal == pytest.approx(1.78e-6)
+    job = ChipWork({Event.SYNOP: 1.0}, given(1.0), 1, clock_hz=1e6)
+    clock = next(
+        t for t in estimate_job(job, odin, EstimateSettings()).terms if t.key == "power.clock"
+    )
+    assert clock.joules.value == pytest.approx(1.78e-6)
 
 
 def test_costs_of_another_operating_point_are_marked(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings()).inference
     assert {term.operating_point for term in found.terms} == {""}
-    other = EstimateSettings(seed=0, overhead=Overhead.STATIC_AND_HOST)
+    other = EstimateSettings(overhead=Overhead.STATIC_AND_HOST)
     found = estimate_chip(work(), loihi, other).inference
     points = {term.name: term.operating_point for term in found.terms}
     assert points["static power"] == "supply not stated"
@@ -285,21 +293,21 @@ def test_costs_of_another_operating_point_are_marked(loihi: Profile) -> None:
 
 
 def test_the_weakest_evidence_labels_the_estimate(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings()).inference
     assert found.evidence is Evidence.QUOTED
     (mine,) = load_profiles(["loihi1"], ["loihi1.energy.synop=30pJ"])
-    changed = estimate_chip(work(), mine, EstimateSettings(seed=0)).inference
+    changed = estimate_chip(work(), mine, EstimateSettings()).inference
     assert changed.evidence is Evidence.GIVEN
 
 
 def test_learning_that_was_not_counted_is_unknown_and_not_zero(loihi: Profile) -> None:
-    side = estimate_chip(work(), loihi, EstimateSettings(seed=0)).learning
+    side = estimate_chip(work(), loihi, EstimateSettings()).learning
     assert side.joules is None
     assert side.reason == NO_LEARNING
 
 
 def test_learning_counts_all_phases_and_its_updates(loihi: Profile) -> None:
-    made = estimate_chip(work(learned=1000), loihi, EstimateSettings(seed=0, step_seconds=1e-5))
+    made = estimate_chip(work(learned=1000), loihi, EstimateSettings(step_seconds=1e-5))
     free, both = made.inference, made.learning
     terms = {term.name: term.amount for term in both.terms}
     assert terms["weight update"] == 2000
@@ -312,7 +320,7 @@ def test_learning_counts_all_phases_and_its_updates(loihi: Profile) -> None:
 
 
 def test_subtotals_grow_with_the_boundary(loihi: Profile) -> None:
-    found = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
+    found = estimate_chip(work(), loihi, EstimateSettings()).inference
     core, chip, total = (
         found.within[b].value
         for b in (Boundary.CORE_DYNAMIC, Boundary.CHIP_DYNAMIC, Boundary.CHIP_TOTAL)
@@ -324,9 +332,9 @@ def test_subtotals_grow_with_the_boundary(loihi: Profile) -> None:
 
 
 def test_joules_of_different_boundaries_are_not_compared(loihi: Profile) -> None:
-    here = estimate_chip(work(), loihi, EstimateSettings(seed=0)).inference
-    board = estimate_chip(work(), load_profile("spinnaker1"), EstimateSettings(seed=0)).inference
-    nothing = estimate_chip(work(), load_profile("akida1000"), EstimateSettings(seed=0)).inference
+    here = estimate_chip(work(), loihi, EstimateSettings()).inference
+    board = estimate_chip(work(), load_profile("spinnaker1"), EstimateSettings()).inference
+    nothing = estimate_chip(work(), load_profile("akida1000"), EstimateSettings()).inference
     assert here is not None
     assert board is not None
     assert nothing is not None
@@ -350,22 +358,24 @@ def test_a_run_without_events_is_refused() -> None:
 def test_a_silent_network_still_costs_its_updates_and_its_time(loihi: Profile) -> None:
     silent = work().scaled(0.0)
     assert silent.activity == 0.0
-    found = estimate_chip(silent, loihi, EstimateSettings(seed=0)).inference
+    found = estimate_chip(silent, loihi, EstimateSettings()).inference
     assert {term.name for term in found.terms} == {
         "idle after boot",
         "loaded above idle",
         "neuron update",
+        "input",
+        "output",
     }
 
 
 def test_dense_references_state_their_batch() -> None:
     devices = [load_profile("gpu_k4000"), load_profile("mac45nm"), load_profile("loihi1")]
-    found = dense_references(devices, macs=1000, batch=None, seed=0)
+    found = dense_references(devices, macs=1000, batch=None)
     assert [each.batch for each in found] == [1, 8, 64]
-    assert found[0].joules.nominal == pytest.approx(172e-6)
+    assert found[0].joules.value == pytest.approx(172e-6)
     assert found[0].joules.value / found[2].joules.value == pytest.approx(172 / 4.2, rel=0.01)
     with pytest.raises(ValueError, match="measured at a batch of 5, only at 1, 8, 64"):
-        dense_references(devices, macs=1000, batch=5, seed=0)
+        dense_references(devices, macs=1000, batch=5)
 
 
 def test_arithmetic_is_a_ratio() -> None:
@@ -377,14 +387,12 @@ def test_arithmetic_is_a_ratio() -> None:
 
 
 def test_spikes_lose_or_win_inside_the_same_boundary(loihi: Profile) -> None:
-    workload, options = work(), EstimateSettings(seed=0, step_seconds=1e-6)
+    workload, options = work(), EstimateSettings(step_seconds=1e-6)
     found = estimate_chip(workload, loihi, options).inference
-    cpu = dense_references(
-        [load_profile("cpu_e5_2630")], macs=workload.dense_macs, batch=None, seed=0
-    )
+    cpu = dense_references([load_profile("cpu_e5_2630")], macs=workload.dense_macs, batch=None)
     host = workload.per_sample("host_macs")
     assert host == 8192
-    at_one = compare_with_references(workload, loihi, found, cpu, options)[0]
+    at_one = compare_with_references(workload, loihi, found, cpu)[0]
     assert at_one.outcome is Outcome.WINS
     assert at_one.boundary is Boundary.CHIP_DYNAMIC
     own = found.within[Boundary.CHIP_DYNAMIC].value
@@ -392,7 +400,7 @@ def test_spikes_lose_or_win_inside_the_same_boundary(loihi: Profile) -> None:
     assert at_one.spiking == pytest.approx(own + host * cpu[0].joules_per_mac.value)
     slow = replace(options, step_seconds=1e-3)
     late = estimate_chip(workload, loihi, slow).inference
-    lost = compare_with_references(workload, loihi, late, cpu, slow)[0]
+    lost = compare_with_references(workload, loihi, late, cpu)[0]
     assert lost.outcome is Outcome.LOSES
     assert "even without a single spike" in lost.sentence
 
@@ -400,12 +408,10 @@ def test_spikes_lose_or_win_inside_the_same_boundary(loihi: Profile) -> None:
 def test_the_activity_at_which_spikes_stop_winning_is_where_the_joules_are_equal(
     loihi: Profile,
 ) -> None:
-    workload, options = work(), EstimateSettings(seed=0, step_seconds=1e-6)
+    workload, options = work(), EstimateSettings(step_seconds=1e-6)
     found = estimate_chip(workload, loihi, options).inference
-    device = dense_references(
-        [load_profile("cpu_e5_2630")], macs=workload.dense_macs, batch=64, seed=0
-    )[0]
-    (judged,) = compare_with_references(workload, loihi, found, [device], options)
+    device = dense_references([load_profile("cpu_e5_2630")], macs=workload.dense_macs, batch=64)[0]
+    (judged,) = compare_with_references(workload, loihi, found, [device])
     assert judged.stops_at is not None
     there = workload.scaled(judged.stops_at / workload.activity)
     again = estimate_chip(there, loihi, options).inference
@@ -416,25 +422,16 @@ def test_the_activity_at_which_spikes_stop_winning_is_where_the_joules_are_equal
 
 def test_across_boundaries_only_a_loss_is_reported(loihi: Profile) -> None:
     workload = work()
-    gpu = dense_references([load_profile("gpu_k4000")], macs=workload.dense_macs, batch=64, seed=0)[
-        0
-    ]
+    gpu = dense_references([load_profile("gpu_k4000")], macs=workload.dense_macs, batch=64)[0]
     fast, slow = (
-        EstimateSettings(seed=0, step_seconds=1e-9),
-        EstimateSettings(seed=0, step_seconds=1e-3),
+        EstimateSettings(step_seconds=1e-9),
+        EstimateSettings(step_seconds=1e-3),
     )
     for options, outcome in ((fast, Outcome.REFUSED), (slow, Outcome.LOSES)):
         found = estimate_chip(workload, loihi, options).inference
-        (judged,) = compare_with_references(workload, loihi, found, [gpu], options)
+        (judged,) = compare_with_references(workload, loihi, found, [gpu])
         assert judged.outcome is outcome
         assert judged.stops_at is None
-
-
-def test_where_a_curve_crosses() -> None:
-    points = [(0.0, 1.0), (0.5, 2.0), (1.0, 6.0)]
-    assert crossing(points, 4.0) == pytest.approx(0.75)
-    assert crossing(points, 0.5) is None
-    assert crossing(points, 7.0) is None
 
 
 def test_the_best_trade_is_the_cheapest_that_gives_up_little() -> None:

@@ -7,16 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuro_eqprop.chips.energy.core_work import core_work, queue_length
+from neuro_eqprop.chips.energy.core_work import core_work
 from neuro_eqprop.chips.energy.estimate import estimate_use
 from neuro_eqprop.chips.energy.mapping import MappingGoal
-from neuro_eqprop.chips.energy.monte_carlo import Draws
 from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.time import Duration, duration
 from neuro_eqprop.chips.placement import Placement, PlacementStatus, place
 from neuro_eqprop.chips.profile import Profile
 from neuro_eqprop.chips.profiles.load import load_profile
-from neuro_eqprop.chips.workload import NetworkShape, PopulationShape, Workload, dense_projection
+from neuro_eqprop.chips.workload import (
+    NetworkShape,
+    PopulationShape,
+    ProjectionShape,
+    Workload,
+    dense_projection,
+)
 from neuro_eqprop.common.arrays import Ints
 from neuro_eqprop.simulators.recordings import Counts
 
@@ -47,11 +52,15 @@ def work(by_step: dict[str, Ints] | None = None) -> Workload:
     return Workload(shape, counted, SAMPLES, STEPS, "rate", 203_264, by_step or {})
 
 
-def seconds(workload: Workload, placement: Placement, profile: Profile) -> Duration:
-    """Seconds of one inference by the timing model."""
-    return duration(
-        *(workload, placement, profile, Draws(0, 1)), learning=False, clock=None, step_seconds=None
-    )
+def value(found: Duration) -> float:
+    """The nominal seconds."""
+    assert found.seconds is not None
+    return found.seconds.value
+
+
+def timed(workload: Workload, placement: Placement, profile: Profile) -> Duration:
+    """The time of one inference by the timing model."""
+    return duration(*(workload, placement, profile), learning=False)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +73,7 @@ def test_more_cores_shorten_the_step_and_save_idle_energy(loihi: Profile) -> Non
         goal: estimate_use(work(), loihi, EstimateSettings(mapping=goal), learning=False)
         for goal in MappingGoal
     }
-    joules = {goal: each.joules.nominal for goal, each in found.items() if each.joules}
+    joules = {goal: each.joules.value for goal, each in found.items() if each.joules}
     cores = {goal: each.placement.cores or 0 for goal, each in found.items() if each.placement}
     assert cores[MappingGoal.FEWEST_CORES] == 3
     assert cores[MappingGoal.FEWEST_CORES] < cores[MappingGoal.BALANCED]
@@ -127,52 +136,87 @@ def test_the_slowest_core_of_each_step_is_slower_than_that_of_the_mean_step(
     recorded["hidden"][::4, :40] = 1
     recorded["output"][:, 0] = 1
     placement = place(work().shape, loihi, at_least={"hidden": 8})
-    mean = seconds(work(), placement, loihi)
-    steps = seconds(work(recorded), placement, loihi)
-    assert steps.nominal > mean.nominal
+    mean = timed(work(), placement, loihi)
+    steps = timed(work(recorded), placement, loihi)
+    assert value(steps) > value(mean)
     assert "each recorded step" in steps.description
     # Spread evenly over neurons and steps, recorded steps and the mean agree.
     even = {name: np.ones((STEPS, each.shape[1]), np.int64) for name, each in recorded.items()}
-    flat = seconds(work(even), placement, loihi)
-    assert flat.nominal == pytest.approx(mean.nominal, rel=0.02)
+    same = {name: np.ones((STEPS, 1), np.int64) for name in even}
+    flat = timed(work(same), placement, loihi)
+    assert value(flat) == pytest.approx(value(mean), rel=0.02)
+    # Followed message by message, a step takes at least as long as its slowest core.
+    followed = timed(work(even), placement, loihi)
+    assert value(followed) >= 0.98 * value(flat)
 
 
 def test_the_work_of_all_cores_is_that_of_the_network(loihi: Profile) -> None:
     workload = work()
     placement = place(workload.shape, loihi, at_least={"hidden": 8})
-    events = core_work(workload, placement, loihi, learning=False).events
-    total = {
-        key: sum(float(part[key].sum()) for part in events.values() if key in part) * STEPS
-        for key in ("time.synop", "time.message_in", "time.neuron_spiking", "time.message_out")
-    }
+    found = core_work(workload, placement, loihi, learning=False)
     counted = sum(workload.counts.values(), Counts())
-    assert total["time.synop"] == pytest.approx(counted.synops / SAMPLES)
-    assert total["time.neuron_spiking"] == pytest.approx(160 + 8)
-    assert total["time.message_in"] == pytest.approx(800 * 8 + 160 + 8 * 8)
-    assert total["time.message_out"] == pytest.approx(160 + 8 * 8)
+    messages = 800 * 8 + 160 + 8 * 8
+    received = counted.synops / SAMPLES * 3.5e-9 + messages * 16e-9
+    assert found.receive.sum() * STEPS == pytest.approx(received)
+    sent = (160 + 8) * 39.7e-9 + (160 + 8 * 8) * 5.1e-9
+    # Soft resets are off: each neuron has one compartment.
+    idle = (266 * STEPS - 160 - 8) * 9.7e-9
+    assert found.send.sum() * STEPS == pytest.approx(sent + idle)
+    # Input is injected one message after the other.
+    assert found.links[0] * STEPS == pytest.approx(800 * 8 * 5.1e-9)
 
 
 def test_the_barrier_grows_with_chips(loihi: Profile) -> None:
     workload = work()
     one = place(workload.shape, loihi)
     many = replace(one, chips=16)
-    short, long = (seconds(workload, p, loihi) for p in (one, many))
-    assert long.nominal - short.nominal == pytest.approx(STEPS * 4 * 1.5e-6, rel=1e-3)
+    short, long = (value(timed(workload, p, loihi)) for p in (one, many))
+    assert long - short == pytest.approx(STEPS * 4 * 1.5e-6, rel=1e-3)
 
 
-def test_a_message_waits_in_the_queue_of_a_busy_link() -> None:
-    messages, step = np.array([0.0, 1.0, 50.0, 50.0, 100.0]), np.array([100.0] * 4 + [101.0])
-    waits = queue_length(messages, 1.0, step)
-    # Utilisation 0, 0.01, 0.5, 0.5 and 0.99: rho / (2 (1 - rho)), at most half of the others.
-    assert waits == pytest.approx([0.0, 0.0, 0.5, 0.5, 49.5])
-    assert queue_length(np.array([10.0]), 1.0, np.array([10.0])) == pytest.approx([4.5])
+def test_a_core_that_feeds_one_core_after_the_other_is_held_up(loihi: Profile) -> None:
+    """Rows that reach different cores take the sum over these, not the largest of them."""
+    sizes, rows = (64, 256), 4
+    a, b = PopulationShape("a", sizes[0]), PopulationShape("b", sizes[1])
+    first = np.arange(sizes[0]) * rows // sizes[0] * (sizes[1] // rows)
+    spans = np.stack([first, first + sizes[1] // rows - 1], axis=1)
+    link = ProjectionShape("a", "b", 64 * 64, 16, 64, spans=spans)
+    shape = NetworkShape((a, b), (link,), "b")
+    fired = {"a": np.ones((2, 64), np.int64), "b": np.zeros((2, 256), np.int64)}
+    counts = {
+        ("a", "free"): Counts(2, 128, 128 * 64, 128, 0),
+        ("b", "free"): Counts(2, 0, 0, 0, 512),
+    }
+    whole = Workload(shape, counts, 1, 2, "rate", 1, fired)
+    placement = place(shape, loihi, at_least={"b": rows})
+    work = core_work(whole, placement, loihi, learning=False)
+    assert work.network is not None
+    largest = work.busy.max()
+    served = 16e-9 + 64 * 3.5e-9
+    assert largest == pytest.approx(16 * served)
+    # Each core in turn works through its messages while those of the next wait behind them.
+    assert work.step_seconds()[0] > 2 * largest
+    assert work.step_seconds()[0] < 1.1 * rows * largest
+
+
+def test_neurons_without_bias_rest_until_a_spike_reaches_them(loihi: Profile) -> None:
+    a, b = PopulationShape("a", 4), PopulationShape("b", 100, biased=False)
+    shape = NetworkShape((a, b), (dense_projection(a, b, bits=8),), "b")
+    spikes = np.zeros((4, 4), np.int64)
+    spikes[2, 0] = 1
+    fired = {"a": spikes, "b": np.zeros((4, 100), np.int64)}
+    counts = {
+        ("a", "free"): Counts(4, 1, 100, 1, 15),
+        ("b", "free"): Counts(4, 0, 0, 0, 400),
+    }
+    whole = Workload(shape, counts, 1, 4, "rate", 1, fired)
+    found = core_work(whole, place(shape, loihi), loihi, learning=False)
+    assert found.send[:, 1] == pytest.approx([600e-9, 600e-9, 970e-9, 970e-9])
 
 
 def test_busy_links_lengthen_a_step(loihi: Profile) -> None:
     workload, placement = work(), place(work().shape, loihi, at_least={"hidden": 40})
     found = core_work(workload, placement, loihi, learning=False)
-    times = {key: q.value for key in loihi.entries if (q := loihi.known(key)) is not None}
-    times = {**dict.fromkeys(loihi.entries, 0.0), **times}
-    calm = found.slowest(times)
-    busy = replace(found, links={key: 1e4 * n for key, n in found.links.items()}).slowest(times)
-    assert busy["time.hop_ew"] > calm["time.hop_ew"] >= found.hops["time.hop_ew"]
+    busy = replace(found, links=found.links + 1e-3)
+    assert busy.step_seconds()[0] == pytest.approx(found.links[0] + 1e-3)
+    assert found.step_seconds()[0] < 1e-3

@@ -15,8 +15,8 @@ from neuro_eqprop.chips.energy.csv_file import COLUMNS, write_csv
 from neuro_eqprop.chips.energy.datasheet import write_datasheets
 from neuro_eqprop.chips.energy.dense_reference import likely, probability_less
 from neuro_eqprop.chips.energy.figures import plot_pareto, save_figure
+from neuro_eqprop.chips.energy.interval import Interval
 from neuro_eqprop.chips.energy.metrics import duty_cycle
-from neuro_eqprop.chips.energy.monte_carlo import Energy
 from neuro_eqprop.chips.energy.pareto import Point, pareto_front
 from neuro_eqprop.chips.energy.result import EnergyReport
 from neuro_eqprop.chips.energy.term_colours import COLOURS, colour_of
@@ -36,13 +36,13 @@ def report(trained_run: Path) -> EnergyReport:
 def test_layers_and_phases_add_up_to_the_nominal_joules(report: EnergyReport) -> None:
     for use in ("inference", "learning"):
         found = getattr(report["loihi1"], use)
-        assert sum(found.layers.values()) == pytest.approx(found.joules.nominal, rel=0.02)
+        assert sum(found.layers.values()) == pytest.approx(found.joules.value, rel=0.02)
         assert found.layers["hidden"] > found.layers["input"] >= 0
     learning = report["loihi1"].learning
     assert learning.joules is not None
     phases = learning.phases
     assert list(phases) == ["free", "negative", "positive", "commit"]
-    assert sum(phases.values()) == pytest.approx(learning.joules.nominal, rel=0.02)
+    assert sum(phases.values()) == pytest.approx(learning.joules.value, rel=0.02)
 
 
 def test_frames_per_second_and_joule_are_the_inverses(report: EnergyReport) -> None:
@@ -249,7 +249,7 @@ def test_truenorth_takes_one_bit_and_one_target_core(trained_run: Path) -> None:
 
 
 def test_likelihood_follows_from_both_ranges() -> None:
-    low, high = Energy(1.0, 0.8, 1.25, 1.0), Energy(2.0, 1.6, 2.5, 2.0)
+    low, high = Interval(1.0, 0.8, 1.25, 1.0), Interval(2.0, 1.6, 2.5, 2.0)
     assert probability_less(low, low) == pytest.approx(0.5)
     assert probability_less(low, high) > 0.99
     assert probability_less(high, low) < 0.01

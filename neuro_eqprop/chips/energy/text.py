@@ -1,23 +1,21 @@
-"""Energy results as text: every table of a report, in at most 100 columns."""
+"""Energy results as text: every table of a report, in at most 100 columns.
+
+A report is one table of a row a chip, of at most 30 lines with all around it; what else there is to
+say, and what was asked for by options, follows where it is `verbose` or asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
+from rich.table import Table
 
 from neuro_eqprop.chips.energy.dense_reference import Outcome
-from neuro_eqprop.chips.energy.display.bars import MIN_SHARE, print_bars, short_reason
-from neuro_eqprop.chips.energy.display.console import (
-    WIDTH,
-    console_or_default,
-    print_remarks,
-    print_table,
-)
-from neuro_eqprop.chips.energy.estimate import REFUSED
+from neuro_eqprop.chips.energy.estimate import REFUSED, Estimate
 from neuro_eqprop.chips.energy.mapping import MappingCost
 from neuro_eqprop.chips.energy.pareto import SLACK, Point, best, front, pareto_front
 from neuro_eqprop.chips.energy.result import (
@@ -37,25 +35,83 @@ from neuro_eqprop.common.units import si, si_range
 ORDER = {True: 0, None: 1, False: 2}
 STYLES = {Outcome.WINS: "green", Outcome.LOSES: "red", Outcome.OPEN: "yellow"}
 UNKNOWN_FIT = "[dim]unknown whether it fits[/dim]"
+MIN_SHARE = 0.01
+"""Terms with a smaller share are not named."""
+WIDTH = 100
 
 
-def print_report(report: EnergyReport, console: Console) -> None:
-    """Print everything in a report."""
+def console_or_default(console: Console | None) -> Console:
+    """The given console, or one on standard output; at most 100 columns wide."""
+    console = console or Console(highlight=False)
+    console.width = min(WIDTH, console.width)
+    return console
+
+
+def print_table(
+    console: Console,
+    columns: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Iterable[str] = (),
+    wrap: bool = False,
+    dim: Sequence[bool] = (),
+) -> None:
+    """Print a table without lines, whose cells are markup; a repeated first cell is left blank.
+
+    Columns in `right` are aligned to the right; rows at which `dim` is true are dimmed.
+    """
+    gap = 2 if console.width >= 90 else 1
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
+    right = set(right)
+    for name in columns:
+        table.add_column(name, no_wrap=not wrap, justify="right" if name in right else "left")
+    previous = ""
+    for place, (first, *rest) in enumerate(rows):
+        style = "dim" if dim and dim[place] else ""
+        table.add_row("" if first == previous and not dim else first, *rest, style=style)
+        previous = first
+    console.print(table)
+
+
+def print_remarks(rows: Iterable[tuple[str, str]], console: Console) -> None:
+    """Print names beside remarks, which may wrap; a repeated name is left blank."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    previous = ""
+    for name, remark in rows:
+        table.add_row("" if name == previous else escape(name), escape(remark))
+        previous = name
+    console.print(table)
+
+
+def short_reason(found: Estimate) -> str:
+    """The beginning of the reason why there are no joules, up to the first colon."""
+    return found.reason.partition(":")[0] or "unknown"
+
+
+def print_report(report: EnergyReport, console: Console, *, verbose: bool = False) -> None:
+    """Print a row for each chip, what was asked for, and if `verbose` everything else."""
     console = console_or_default(console)
     chips = sorted(report, key=lambda each: ORDER[each.fits])
     print_counted(report.counted, console)
     print_chips(report, console)
-    print_bars(chips, console)
-    console.print("")
-    print_remarks(
-        ((each.profile, remark) for each in chips for remark in chip_remarks(each)), console
-    )
+    print_changes(chips, console)
+    if verbose:
+        print_remarks(
+            ((each.profile, remark) for each in chips for remark in chip_remarks(each)), console
+        )
+        print_learning(report, chips, console)
+        print_dense(report, console)
+    else:
+        print_misfits(chips, console)
+        console.print(
+            "~ order of magnitude; >= lower bound. `--verbose` shows terms, learning and dense "
+            "devices",
+            style="dim",
+        )
     if report.sensitivity:
         print_sensitivity(chips, console)
-    print_learning(report, chips, console)
-    if report.training is not None:
+    if report.training is not None and (verbose or report.training.target is not None):
         print_training(report.training, console)
-    print_dense(report, console)
     if report.curve is not None:
         (print_pareto if report.curve.pareto else print_curves)(report, report.curve, console)
     if report.beside is not None:
@@ -69,6 +125,30 @@ def print_report(report: EnergyReport, console: Console) -> None:
             console.print(f"written to {escape(getattr(report, name))}")
 
 
+def print_changes(chips: Iterable[EnergyEstimate], console: Console) -> None:
+    """Print the values that are not those of the profiles, and the assumptions of scenarios."""
+    for chip in chips:
+        for change in chip.overridden:
+            console.print(f"* {escape(chip.profile)}: {escape(change)}")
+        if chip.scenario:
+            console.print(f"[bold]{escape(chip.profile)}: {escape(chip.scenario)}[/bold]")
+
+
+def print_misfits(chips: Iterable[EnergyEstimate], console: Console) -> None:
+    """Print the nearest change that would make the network fit, for chips that it does not fit."""
+    rows = [
+        (each.profile, f"does not fit: {each.placement.violations[0].reason}")
+        for each in chips
+        if each.placement is not None and each.placement.violations
+    ]
+    refused = [
+        (each.profile, each.inference.reason)
+        for each in chips
+        if each.inference.reason.startswith(REFUSED)
+    ]
+    print_remarks([*rows, *refused], console)
+
+
 def print_counted(counted: CountedEvents, console: Console) -> None:
     """Print the counted events and the accuracy."""
     bits = "" if counted.bits is None else f", {counted.bits}-bit weights"
@@ -80,32 +160,24 @@ def print_counted(counted: CountedEvents, console: Console) -> None:
         f"{counted.spikes:.4g} spikes and {counted.synops:.4g} synops "
         f"a sample, {counted.activity:.3g} spikes a neuron and step\n"
     )
-    if counted.accuracy is not None:
-        console.print(
-            f"accuracy with {counted.bits}-bit weights: {counted.accuracy:.2%} of "
-            f"{counted.accuracy_samples} test samples\n"
-        )
 
 
 def cell(name: str, row: UseRow) -> str:
     """A cell of the terminal: a short reason instead of joules, a dash for unknown numbers."""
     if name == "joules" and row.found.joules is None:
         return escape(short_reason(row.found))
-    if name == "accuracy" and row.found.joules is None:
-        return ""
     text = escape(COLUMNS[name].text(row))
-    return text or ("" if name in ("range", "training", "accuracy") else "-")
+    return text or ("" if name in ("range", "training", "accuracy", "bits") else "-")
 
 
 def print_chips(report: EnergyReport, console: Console) -> None:
     """Print one row for each chip."""
-    names = ["profile", "fit", "placed", "joules", "range", "seconds"]
-    if console.width >= WIDTH:
-        # Only one of accuracy and samples a second fits; the latter are the inverse of the time.
-        known = report.counted.accuracy is not None
-        names += ["accuracy" if known else "frames_per_second", "frames_per_joule"]
+    names = ["profile", "placed", "joules", "range", "seconds", "always_on"]
     rows = sorted(use_rows(report, ["inference"]), key=lambda row: ORDER[row.chip.fits])
-    titles = {"joules": "an inference"}
+    if any(row.accuracy is not None for row in rows):
+        names[2:2] = ["bits", "accuracy"]
+    rate = next((row.found.duty.rate for row in rows if row.found.duty is not None), None)
+    titles = {"joules": "an inference", "always_on": "" if rate is None else f"at {rate:g} Hz"}
     print_table(
         console,
         [titles.get(name, COLUMNS[name].title) for name in names],
@@ -118,11 +190,6 @@ def print_chips(report: EnergyReport, console: Console) -> None:
         ],
         dim=[row.found.joules is None for row in rows],
     )
-    for row in rows:
-        for change in row.chip.overridden:
-            console.print(f"* {escape(row.chip.profile)}: {escape(change)}")
-        if row.chip.scenario:
-            console.print(f"[bold]{escape(row.chip.profile)}: {escape(row.chip.scenario)}[/bold]")
 
 
 def chip_remarks(each: EnergyEstimate) -> list[str]:
@@ -207,7 +274,7 @@ def print_learning(report: EnergyReport, chips: Iterable[EnergyEstimate], consol
                 texts[4] = texts[4].removeprefix(">= ")
             if texts[-1]:
                 texts[-1] += f", {cell('training_seconds', row)}"
-        print_table(console, ("chip", "cores", "one sample", "95 % of draws", "time", total), cells)
+        print_table(console, ("chip", "cores", "one sample", "range", "time", total), cells)
     print_learning_remarks(rows, console)
 
 
@@ -251,7 +318,7 @@ def print_training(training: TrainingCost, console: Console) -> None:
         (escape(e.device), str(e.batch), si(e.joules, "J"), si_range(e.low, e.high, "J"))
         for e in training.dense
     ]
-    columns = ("device", "batch", "joules", "95 % of draws")
+    columns = ("device", "batch", "joules", "range")
     print_table(console, columns, rows, right=columns[1:3])
 
 
@@ -263,7 +330,7 @@ def print_dense(report: EnergyReport, console: Console) -> None:
         f"\n[bold]against dense devices[/bold]: one pass of {report.counted.dense_macs} MACs; each "
         "device at the boundary of its measurement"
     )
-    columns = ("device", "batch", "joules", "95 % of draws", "boundary")
+    columns = ("device", "batch", "joules", "range", "boundary")
     rows = [
         (
             escape(each.device),
@@ -275,11 +342,11 @@ def print_dense(report: EnergyReport, console: Console) -> None:
         for each in report.references
     ]
     print_table(console, columns, rows, right=columns[1:3])
-    if report.judged:
+    if report.verdicts:
         console.print("\n[bold]do spikes need less?[/bold]")
         sentences = [
             (escape(chip.profile), f"[{STYLES[e.outcome]}]{escape(e.summary)}[/]")
-            for chip, e in report.judged
+            for chip, e in report.verdicts
         ]
         print_table(console, ("chip", "comparison"), sentences, wrap=True)
         doubtful = [chip.profile for chip in report if chip.comparisons and chip.inference.missing]
@@ -401,7 +468,7 @@ def print_terms(each: EnergyEstimate, console: Console) -> None:
         ]
         time = "" if found.seconds is None else si(found.seconds.value, "s")
         rows.append(("total", time, cell("joules", row), cell("range", row), "", ""))
-        columns = (title, "amount", "joules", "95 % of draws", "share", "source")
+        columns = (title, "amount", "joules", "range", "share", "source")
         print_table(console, columns, rows, right=("amount", "joules", "share"))
         if found.missing:
             console.print(escape(not_included(each, use)))
