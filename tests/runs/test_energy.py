@@ -58,14 +58,14 @@ def test_one_profile_gives_an_estimate_and_a_list_a_report(
     )
     assert few.cores == 2
     assert one.cores is not None
-    assert one.cores > 2
+    assert one.cores >= 2
     assert few.joules is not None
-    assert one.joules < few.joules
+    assert one.joules <= few.joules
     costs = {each.mapping: each for each in one.inference.mappings}
     assert costs["fewest-cores"].cores == 2
-    assert costs["least-energy"].cores == one.cores
+    assert costs["balanced"].cores == one.cores
     assert [each.profile for each in report] == ["loihi1", "truenorth"]
-    assert report["truenorth"].fits is False
+    assert (report["truenorth"].fits, report["truenorth"].bits) == (True, 1)
     with pytest.raises(UnknownNameError, match="known: loihi1"):
         report["loihi"]
 

@@ -181,8 +181,10 @@ def neurons_by_step(workload: Workload, name: str, event: str, *, learning: bool
     counted = workload.phases(learning=learning)
     mean = getattr(counted.get(name, Counts()), event) / total_steps(counted)
     recorded = workload.recorded(name, event, learning=learning)
-    if recorded is None or not recorded.sum():
+    if recorded is None or (mean and not recorded.sum()):
         return np.full((1, 1), mean)
+    if not mean:
+        return np.zeros(recorded.shape)
     return np.asarray(recorded * (mean * len(recorded) / recorded.sum()))
 
 

@@ -303,10 +303,8 @@ class EnergyReport:
     >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
     >>> run = model.to_spiking(code="rate").run(data.test.x[:4], on="emulator", steps=16)
     >>> report = ne.estimate_energy(run, ["loihi1", "truenorth"])
-    >>> {each.profile: each.fits for each in report}
-    {'loihi1': True, 'truenorth': False}
-    >>> report["truenorth"].binding
-    'weight bits'
+    >>> {each.profile: (each.fits, each.bits) for each in report}
+    {'loihi1': (True, 8), 'truenorth': (True, 1)}
     """
 
     estimates: tuple[EnergyEstimate, ...]

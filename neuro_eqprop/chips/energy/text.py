@@ -103,6 +103,7 @@ def print_report(report: EnergyReport, console: Console, *, verbose: bool = Fals
         print_dense(report, console)
     else:
         print_misfits(chips, console)
+        print_training_samples(report, chips, console)
         console.print(
             "~ order of magnitude; >= lower bound. `--verbose` shows terms, learning and dense "
             "devices",
@@ -132,6 +133,20 @@ def print_changes(chips: Iterable[EnergyEstimate], console: Console) -> None:
             console.print(f"* {escape(chip.profile)}: {escape(change)}")
         if chip.scenario:
             console.print(f"[bold]{escape(chip.profile)}: {escape(chip.scenario)}[/bold]")
+
+
+def print_training_samples(
+    report: EnergyReport, chips: Iterable[EnergyEstimate], console: Console
+) -> None:
+    """Print the joules of a learning sample and of the whole training, on chips that learn."""
+    rows = [UseRow(chip, "learning") for chip in chips if chip.learning.joules is not None]
+    listed = "; ".join(f"{row.chip.profile} {cell('joules', row)}" for row in rows)
+    samples = next((row.found.samples for row in rows), None)
+    if rows:
+        whole = "" if samples is None else f" (one of {samples})"
+        print_remarks([("learning", f"a training sample{whole}: {listed}")], console)
+    elif report.counted.learning.reason:
+        print_remarks([("learning", report.counted.learning.reason)], console)
 
 
 def print_misfits(chips: Iterable[EnergyEstimate], console: Console) -> None:

@@ -38,6 +38,15 @@ def changed(old: Any, new: Any, path: str = "") -> list[str]:  # noqa: ANN401
     return [] if old == new else [path]
 
 
+def without_nothing(value: Any) -> Any:  # noqa: ANN401
+    """JSON without keys whose value is null and that came with version 0.3."""
+    later = ("tier", "bits", "accuracy")
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if not (k in later and v is None)}
+        return {key: without_nothing(each) for key, each in kept.items()}
+    return [without_nothing(each) for each in value] if isinstance(value, list) else value
+
+
 @pytest.mark.parametrize("version", ["0_1", "0_2"])
 def test_a_file_of_an_older_version_keeps_all_it_says(version: str) -> None:
     path = FILES / f"energy_{version}.json"
@@ -47,8 +56,11 @@ def test_a_file_of_an_older_version_keeps_all_it_says(version: str) -> None:
     assert [chip.profile for chip in report] == ["loihi1", "truenorth"]
     read = json.loads(json.dumps(report.to_json()))
     assert read.pop("file") == str(path)
+    for each in (*old["comparison"], *read["comparison"]):
+        each.pop("verdict", None)  # made from the other fields, in today's words
     assert changed(old, read) == []
-    assert changed(read, old) == [] or version == "0_1"
+    # Fields that came later say nothing about an older file.
+    assert changed(without_nothing(read), old) == [] or version == "0_1"
 
 
 def places(content: Any, most: int = 1) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401

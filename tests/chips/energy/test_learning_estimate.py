@@ -202,6 +202,10 @@ def test_the_command_counts_prices_and_shows_learning(
     assert any(text.startswith("trace update (") for text in side["unknown"])
     assert north["learning"]["joules"] is None
     assert main(words) == 0
+    assert "a training sample (one of 2874): loihi1 >= " in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main([*words, "--verbose"]) == 0
     shown = capsys.readouterr().out
     assert "all 2874 samples" in shown
     assert "no learning on the chip" in shown
@@ -238,7 +242,7 @@ def test_a_code_that_cannot_learn_is_a_reason_and_no_error(
 def test_profiles_name_what_learning_is_charged_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profiles", "explain", "loihi1", "--json"]) == 0
     rows = {row["key"]: row for row in json.loads(capsys.readouterr().out)["learning"]}
-    assert rows["energy.weight_update"]["value"] == pytest.approx(120e-12)
+    assert rows["energy.weight_update"]["value"] == pytest.approx(208e-12)
     assert "charged as a weight update" in rows["energy.tag_update"]["where"]
     assert rows["energy.trace_update"]["unknown"]
     assert main(["profiles", "explain", "truenorth"]) == 0

@@ -29,7 +29,7 @@ from neuro_eqprop.cli import main
 @pytest.fixture(scope="module")
 def report(trained_run: Path) -> EnergyReport:
     return ne.estimate_energy(
-        trained_run, ["loihi1", "truenorth", "speck"], samples=2, steps=8, rate="10Hz"
+        trained_run, ["loihi1", "truenorth", "akida1000"], samples=2, steps=8, rate="10Hz"
     )
 
 
@@ -110,8 +110,8 @@ def test_limits_fail_the_command_and_name_the_chip(
 
 
 def test_a_single_chip_without_joules_exceeds_every_limit(report: EnergyReport) -> None:
-    speck = replace(report, estimates=(report["speck"],))
-    assert speck.exceeding(joules=1.0) == ("speck: unknown, above 1 J",)
+    akida = replace(report, estimates=(report["akida1000"],))
+    assert akida.exceeding(joules=1.0) == ("akida1000: unknown, above 1 J",)
     assert report.exceeding(joules=1.0) == ()
 
 
@@ -140,7 +140,7 @@ def test_a_data_sheet_is_one_page_for_each_chip(report: EnergyReport, tmp_path: 
         "hidden",
     ):
         assert word in page
-    assert " of 1 chip, least-energy" in page
+    assert " of 1 chip, balanced" in page
     assert (folder / "truenorth.html").is_file()
     with pytest.raises(ValueError, match="one file for 3 chips"):
         write_datasheets(report, tmp_path / "all.html")
@@ -244,8 +244,11 @@ def test_truenorth_takes_one_bit_and_one_target_core(trained_run: Path) -> None:
     assert found.joules is not None
     updates = next(term for term in found.terms if term.name == "neuron update")
     assert updates.amount > 0.9 * 8 * 2**20
-    wide = ne.estimate_energy(trained_run, ["truenorth"], samples=2, steps=8)["truenorth"]
+    wide = ne.estimate_energy(trained_run, ["truenorth"], samples=2, steps=8, bits=8)["truenorth"]
     assert "use bits=1" in wide.inference.reason
+    auto = ne.estimate_energy(trained_run, ["truenorth"], samples=2, steps=8)["truenorth"]
+    assert (auto.bits, auto.joules) == (1, found.joules)
+    assert auto.accuracy is not None
 
 
 def test_likelihood_follows_from_both_ranges() -> None:
@@ -254,7 +257,7 @@ def test_likelihood_follows_from_both_ranges() -> None:
     assert probability_less(low, high) > 0.99
     assert probability_less(high, low) < 0.01
     assert [likely(p) for p in (0.99, 0.9, 0.7, 0.5)] == [
-        "almost certain",
+        "likely",
         "likely",
         "rather likely",
         "open",
