@@ -118,8 +118,8 @@ def options(parser: ArgumentParser) -> None:
     )
     add(
         "--time",
-        choices=("model", "tick"),
-        help="time of a step: timing model or real-time tick (default: that of the profile)",
+        choices=("model", "tick", "sanafe"),
+        help="time of a step: model, real-time tick, or SANA-FE (default: that of the profile)",
     )
     add(
         "--step-seconds",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.event_counts import events_per_sample
-from neuro_eqprop.chips.energy.interval import Interval, add
+from neuro_eqprop.chips.energy.interval import Interval, add, spread
 from neuro_eqprop.chips.energy.mapping import (
     Candidate,
     MappingCost,
@@ -18,6 +18,7 @@ from neuro_eqprop.chips.energy.mapping import (
     too_many_cores,
 )
 from neuro_eqprop.chips.energy.metrics import DutyCycle, by_layer, by_phase, duty_cycle
+from neuro_eqprop.chips.energy.sanafe import SanafeError, sanafe_seconds
 from neuro_eqprop.chips.energy.settings import EstimateSettings
 from neuro_eqprop.chips.energy.terms import (
     AllInError,
@@ -29,9 +30,9 @@ from neuro_eqprop.chips.energy.terms import (
     make_term,
     power_terms,
 )
-from neuro_eqprop.chips.energy.time import duration
+from neuro_eqprop.chips.energy.time import Clock, Duration, duration
 from neuro_eqprop.chips.placement import Placement, PlacementStatus, place
-from neuro_eqprop.chips.profile import Evidence, Included, Profile, Tier, Unknown
+from neuro_eqprop.chips.profile import Evidence, Included, Profile, Tier, Timing, Unknown
 from neuro_eqprop.chips.workload import Workload
 
 NO_LEARNING = "unknown: no learning run counted"
@@ -236,10 +237,14 @@ def map_workload(
             at_least=at_least,
         )
 
+    modelled = settings
+    if settings.clock is Clock.SANAFE:
+        modelled = replace(settings, clock=None)
+
     def priced(placement: Placement) -> Candidate:
         mean = workload.without_steps
         try:
-            found = estimate_placed(mean, placement, profile, settings, learning=learning)
+            found = estimate_placed(mean, placement, profile, modelled, learning=learning)
         except AllInError:
             return Candidate(placement, None, None)
         return Candidate(placement, value_of(found.joules), value_of(found.seconds))
@@ -270,7 +275,7 @@ def estimate_use(
         return Estimate(placement=placement, reason=reason)
     try:
         estimate = estimate_placed(workload, placement, profile, settings, learning=learning)
-    except AllInError as error:
+    except (AllInError, SanafeError) as error:
         return Estimate(placement=placement, reason=f"{REFUSED}: {error}")
     reason = "unknown: no cost of this chip is published" if estimate.joules is None else ""
     if placement.allocations and estimate.joules is not None:
@@ -312,12 +317,18 @@ def estimate_placed(
     learning: bool,
 ) -> Estimate:
     """Energy and time of one sample of a workload with a given placement."""
-    time = duration(
-        *(workload, placement, profile),
-        learning=learning,
-        clock=settings.clock,
-        step_seconds=settings.step_seconds,
-    )
+    if settings.clock is Clock.SANAFE and profile.timing is Timing.BARRIER and not learning:
+        seconds = sanafe_seconds(workload, placement, profile)
+        found = spread(seconds, profile.range_factor("time"))
+        time = Duration(found, "SANA-FE in its cycle mode", modelled=True)
+    else:
+        clock = None if settings.clock is Clock.SANAFE else settings.clock
+        time = duration(
+            *(workload, placement, profile),
+            learning=learning,
+            clock=clock,
+            step_seconds=settings.step_seconds,
+        )
     job = ChipWork(
         events_per_sample(workload, placement, profile, learning=learning),
         time,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, hypot, log, sqrt
 
 
@@ -14,7 +14,7 @@ class Interval:
     value: float
     low: float
     high: float
-    nominal: float | None = None
+    nominal: float | None = field(default=None, compare=False)
     """Nominal sum in files before version 0.3, whose value was the median of draws."""
 
     def __mul__(self, factor: float) -> Interval:

@@ -19,8 +19,9 @@ class EstimateSettings:
 
     Parameters
     ----------
-    clock : {"model", "tick"}, optional
-        Model of the time per step; default: that of the profile.
+    clock : {"model", "tick", "sanafe"}, optional
+        Model of the time per step; default: that of the profile. ``"sanafe"`` runs SANA-FE in its
+        cycle mode, where it is installed, on recorded spikes of chips with a barrier.
     step_seconds : float, optional
         Measured seconds per step, used instead of the model.
     overhead : {"loaded_idle", "static_and_host"}, optional

@@ -191,6 +191,8 @@ def print_chips(report: EnergyReport, console: Console) -> None:
     rows = sorted(use_rows(report, ["inference"]), key=lambda row: ORDER[row.chip.fits])
     if any(row.accuracy is not None for row in rows):
         names[2:2] = ["bits", "accuracy"]
+    if console.width < WIDTH:
+        names = [name for name in names if name not in ("bits", "seconds")]
     rate = next((row.found.duty.rate for row in rows if row.found.duty is not None), None)
     titles = {"joules": "an inference", "always_on": "" if rate is None else f"at {rate:g} Hz"}
     print_table(
@@ -282,14 +284,15 @@ def print_learning(report: EnergyReport, chips: Iterable[EnergyEstimate], consol
     if samples and counted.presentations and samples < counted.presentations:
         total = f"the first {samples} samples"
     if known:
-        names = ("profile", "placed", "joules", "range", "seconds", "training")
-        cells = [[cell(name, row) for name in names] for row in known]
+        titles = {"profile": "chip", "placed": "cores", "joules": "one sample", "range": "range"}
+        titles |= {"seconds": "time", "training": total}
+        if console.width < WIDTH:
+            del titles["range"]
+        cells = [[cell(name, row) for name in titles] for row in known]
         for texts, row in zip(cells, known, strict=True):
-            if console.width < WIDTH:  # a remark says that the time is a lower bound
-                texts[4] = texts[4].removeprefix(">= ")
             if texts[-1]:
                 texts[-1] += f", {cell('training_seconds', row)}"
-        print_table(console, ("chip", "cores", "one sample", "range", "time", total), cells)
+        print_table(console, titles.values(), cells)
     print_learning_remarks(rows, console)
 
 

@@ -24,6 +24,8 @@ class Clock(Enum):
 
     MODEL = "model"
     TICK = "tick"
+    SANAFE = "sanafe"
+    """SANA-FE in its cycle mode, for inference with recorded spikes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def test_unknown_costs_of_learning_stay_unknown_until_they_are_given(
     missing = {each.name: each.amount for each in found.missing}
     assert (missing["trace update"] or 0) > 0
     charged = {term.name: term for term in found.terms}
-    assert charged["tag update"].joules.value == charged["tag update"].amount * 120e-12
+    assert charged["tag update"].joules.value == charged["tag update"].amount * 208e-12
     more = priced(learning_workload, "loihi1.energy.trace_update=1nJ").learning
     assert more.joules is not None
     assert "trace update" not in {each.name for each in more.missing}
