@@ -10,7 +10,7 @@ from typing import Any
 from neuro_eqprop.common.arrays import ArgumentError, UnknownNameError
 from neuro_eqprop.common.settings import change, check, convert, setting
 from neuro_eqprop.dynamics.schedules import DT, Schedule
-from neuro_eqprop.files.toml import read_toml
+from neuro_eqprop.files.read import FileFormatError, read_toml
 from neuro_eqprop.runs.run_folder import STUDY
 from neuro_eqprop.simulators.registry import BACKENDS, learner_names
 from neuro_eqprop.spiking.arithmetic import power_above
@@ -238,10 +238,9 @@ def write(study: Study, config: OnChipConfig) -> str:
 
 def read_table(path: Path) -> Mapping[str, Any] | None:
     """Read the table [learn] of a study file; None if it has none."""
-    file = read_toml(path)
-    table = file.content.get("learn")
+    table = read_toml(path).get("learn")
     if table is not None and not isinstance(table, dict):
-        file.fail(f"{table!r} is not a table", key="learn")
+        raise FileFormatError(f"{path}: learn: {table!r} is not a table")
     return table
 
 

@@ -13,7 +13,7 @@ from neuro_eqprop.common.settings import check, convert, setting, settings_of
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.data.split import check_ids
 from neuro_eqprop.data.statistics import channel_statistics
-from neuro_eqprop.files.toml import read_toml
+from neuro_eqprop.files.read import read_toml
 from neuro_eqprop.networks.architectures import feed_forward
 from neuro_eqprop.networks.architectures.base import Architecture, ModelSettings
 from neuro_eqprop.networks.architectures.mlp import LayeredSettings
@@ -364,7 +364,7 @@ def without_unused(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_settings(path: Path) -> dict[str, Any]:
     """Read the settings that a TOML file states, by flat name; tables may be missing."""
-    written = dict(read_toml(path).content)
+    written = read_toml(path)
     written.pop("learn", None)  # settings of on-chip learning, see `on_chip_config`
     try:
         return flat_names(written if nested(written) else without_unused(written))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -21,15 +21,45 @@ from neuro_eqprop.training.study import Study, adapt
 from neuro_eqprop.training.trained import TrainedNetwork
 
 LAST_EPOCH = ("train_accuracy", "validation_accuracy", "test_accuracy", "loss")
-TRAINING = (*LAST_EPOCH, "epochs", "parameters", "model_sha256")
-"""Columns of the training metrics."""
 EVENTS = ("agreement", "rmse", "spikes_per_neuron", "synops_per_sample")
-EVALUATION = (
-    "spiking_accuracy",
-    *EVENTS,
-    *("joules", "joules_low", "joules_high", "latency", "fits", "error"),
-)
-"""Columns of the evaluation as spikes and of the energy estimate."""
+
+
+class TrainingRow(TypedDict):
+    """Columns of the training metrics."""
+
+    train_accuracy: float | None
+    validation_accuracy: float | None
+    test_accuracy: float | None
+    loss: float | None
+    epochs: int
+    parameters: int
+    model_sha256: str
+
+
+class SpikingRow(TypedDict, total=False):
+    """Columns of the evaluation as spikes and of the energy estimate."""
+
+    spiking_accuracy: float
+    agreement: float
+    rmse: float
+    spikes_per_neuron: float | None
+    synops_per_sample: float | None
+    joules: float | None
+    joules_low: float | None
+    joules_high: float | None
+    latency: float | None
+    fits: bool
+    error: str | None
+
+
+class Trial(TypedDict):
+    """The result of a training and its evaluations."""
+
+    training: TrainingRow
+    evaluations: list[SpikingRow]
+
+
+TRAINING, EVALUATION = tuple(TrainingRow.__annotations__), tuple(SpikingRow.__annotations__)
 
 
 def run_trial(

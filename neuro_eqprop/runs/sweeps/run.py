@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from neuro_eqprop.chips.profiles.load import load_profile
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.data.registry import DATASETS
+from neuro_eqprop.files.codec import Format, decode
 from neuro_eqprop.files.lock import FileLock
 from neuro_eqprop.files.read import read_bytes, read_json
 from neuro_eqprop.files.write import make_folder, remove, write_bytes, write_text
 from neuro_eqprop.runs.executors import Executor, Task, TaskResult
 from neuro_eqprop.runs.executors.task import canonical, outcome_line
-from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING
+from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING, Trial
 from neuro_eqprop.runs.sweeps.result import SweepResult
 from neuro_eqprop.runs.sweeps.search import combinations
 from neuro_eqprop.runs.sweeps.spec import (
@@ -44,6 +47,19 @@ DEADLINE = 3600.0
 """Default time limit in seconds of a training with its evaluations."""
 VERSION = 1
 """Part of the key of a stored result; increase it when results change."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTrial:
+    """The file of a result."""
+
+    task: Mapping[str, Any]
+    values: Mapping[str, Any]
+    seconds: float
+    error: str | None = None
+
+
+STORED = Format(StoredTrial)
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of cells done, the number known so far, and the last error or ""."""
@@ -256,20 +272,18 @@ def load(folder: Path, task: Task) -> TaskResult | None:
     if not path.is_file():
         return None
     try:
-        entry = read_json(path)
-        matches = entry["task"] == json.loads(canonical(task.to_json()))
-        values, error, seconds = entry["values"], entry["error"], float(entry["seconds"])
-        complete = error is not None or len(values["evaluations"]) == len(
-            task.arguments["evaluations"]
-        )
-        failed = error is not None or any(each["error"] for each in values["evaluations"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as fault:
+        stored = STORED.read(path)
+        if stored.error is not None:
+            return None
+        trial = decode(dict(stored.values), Trial, path, more_keys=True)
+    except (OSError, ValueError) as fault:
         raise SweepError(f"{path} cannot be read ({fault}); remove it and run again") from fault
-    if not matches or not complete:
+    same = stored.task == json.loads(canonical(task.to_json()))
+    if not same or len(trial["evaluations"]) != len(task.arguments["evaluations"]):
         raise SweepError(f"{path} holds the result of another task; remove it and run again")
-    if failed:
+    if any(each.get("error") for each in trial["evaluations"]):
         return None
-    return TaskResult(task, values, error, seconds)
+    return TaskResult(task, dict(trial), None, stored.seconds)
 
 
 def finish(described: Sweep, rows: Sequence[Values], folder: Path) -> SweepResult:

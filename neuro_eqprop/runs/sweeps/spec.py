@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.common.settings import check, setting
-from neuro_eqprop.files.toml import FileFormatError, Table, build, read_toml
+from neuro_eqprop.files.codec import Format
+from neuro_eqprop.files.read import FileFormatError
 from neuro_eqprop.training.study import Study, adapt, flat_names
 
 METHODS = {
@@ -26,7 +27,6 @@ PROFILE = "profile"
 FLOAT = "float"
 """Value of `bits` for weights in floating point."""
 MOST_CELLS = 100_000
-TABLES = ("settings", "axes", "spiking", "search")
 
 Values: TypeAlias = dict[str, Any]
 
@@ -49,8 +49,8 @@ class Range:
     It has integers if both ends are integers, and is uniform in the logarithm with `log`.
     """
 
-    low: float
-    high: float
+    low: int | float
+    high: int | float
     log: bool = False
 
     def __post_init__(self) -> None:
@@ -180,56 +180,52 @@ def axis_json(axis: Axis) -> Any:  # noqa: ANN401
     return {"low": axis.low, "high": axis.high, "log": axis.log}
 
 
+@dataclass(frozen=True, slots=True)
+class SweepTables:
+    """The tables of a sweep file."""
+
+    axes: Mapping[str, tuple[Any, ...] | Range] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    spiking: Mapping[str, Any] = field(default_factory=dict)
+    search: Search = field(default_factory=Search)
+
+
+TABLES = tuple(each.name for each in fields(SweepTables))
+FORMAT = Format(SweepTables)
+
+
 def read_sweep(source: str | Path | Mapping[str, Any] | Sweep) -> Sweep:
     """A sweep from a TOML file, from a mapping with the same tables, or unchanged."""
     if isinstance(source, Sweep):
         return source
     if not isinstance(source, str | Path | Mapping):
         raise SweepError(f"a sweep is a TOML file, a mapping or a Sweep, not {source!r}")
-    table = Table(source, "sweep") if isinstance(source, Mapping) else read_file(Path(source))
-    table.check_keys(TABLES)
-    axes = table.table("axes")
+    if isinstance(source, Mapping):
+        where, tables = "sweep", FORMAT.decode(dict(source), "sweep")
+    else:
+        where, tables = str(source), read_file(Path(source))
+    for key, values in tables.axes.items():
+        if not isinstance(values, Range) and not values:
+            raise FileFormatError(f"{where}: axes.{key}: the list is empty; give a value")
+    axes = {
+        key: values if isinstance(values, Range) else Choice(values)
+        for key, values in tables.axes.items()
+    }
     try:
-        return Sweep(
-            {key: read_axis(axes, key) for key in axes.content},
-            {**table.table("settings").content},
-            {**table.table("spiking").content},
-            build(Search, table.table("search")),
-        )
-    except (FileFormatError, UnknownNameError):
+        return Sweep(axes, dict(tables.settings), dict(tables.spiking), tables.search)
+    except UnknownNameError:
         raise
     except ValueError as error:
-        raise SweepError(f"{table.file}: {error}") from error
+        raise SweepError(f"{where}: {error}") from error
 
 
-def read_file(path: Path) -> Table:
+def read_file(path: Path) -> SweepTables:
     """The tables of a sweep file; the error of a missing one says what it holds."""
-    try:
-        return read_toml(path)
-    except FileFormatError as error:
-        if isinstance(error.__context__, FileNotFoundError):
-            raise FileFormatError(
-                f"{error}; a sweep file has a table [axes] with lists of values, such as "
-                "seed = [0, 1, 2], and [settings] of every training: `neuro-eqprop sweep --help` "
-                "shows one, the page 'Run a sweep, here or on a cluster' of the documentation "
-                "explains it"
-            ) from None
-        raise
-
-
-def read_axis(axes: Table, key: str) -> Axis:
-    """An axis: a list of values, or a table with low and high."""
-    value = axes.content[key]
-    if isinstance(value, list | tuple):
-        if not value:
-            axes.fail("the list is empty; give at least one value", key=axes.path(key))
-        return Choice(tuple(value))
-    if not isinstance(value, Mapping):
-        wanted = "a list of values nor a table with low and high"
-        axes.fail(f"{value!r} is neither {wanted}", key=axes.path(key))
-    ends = axes.at(key, dict(value))
-    ends.check_keys(("low", "high", "log"))
-    for end in ("low", "high"):
-        if isinstance(value.get(end), bool) or not isinstance(value.get(end), int | float):
-            ends.fail(f"{end} {value.get(end)!r} is not a number")
-    return Range(value["low"], value["high"], ends.flag("log"))
+    if not path.exists():
+        raise FileFormatError(
+            f"{path}: there is no such file; a sweep file has a table [axes] with lists of values, "
+            "such as seed = [0, 1, 2], and [settings] of every training: `neuro-eqprop sweep "
+            "--help` shows one, the page 'Run a sweep, here or on a cluster' of the documentation "
+            "explains it"
+        )
+    return FORMAT.read(path)

@@ -11,7 +11,7 @@ import pytest
 import neuro_eqprop as ne
 from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import UnknownNameError
-from neuro_eqprop.files.toml import FileFormatError
+from neuro_eqprop.files.read import FileFormatError
 from neuro_eqprop.runs.executors import Processes, Task, TaskResult
 from neuro_eqprop.runs.executors.task import run_task
 from neuro_eqprop.runs.sweeps.search import combinations
@@ -221,8 +221,8 @@ def test_an_optuna_sweep_trains_and_resumes(tmp_path: Path) -> None:
         ({}, SweepError, "at least one axis"),
         ({"axis": {"seed": [0]}}, FileFormatError, "did you mean 'axes'"),
         ({"axes": {"seed": []}}, FileFormatError, "axes.seed.*the list is empty"),
-        ({"axes": {"seed": 3}}, FileFormatError, "neither a list of values nor a table"),
-        ({"axes": {"beta": {"low": 0.1}}}, FileFormatError, "high None is not a number"),
+        ({"axes": {"seed": 3}}, FileFormatError, "axes.seed: expected table or list, got 3"),
+        ({"axes": {"beta": {"low": 0.1}}}, FileFormatError, "axes.beta: high is missing"),
         ({"axes": {"beta": {"low": 0.1, "high": 0.2}}}, SweepError, "a grid needs a list"),
         ({"axes": {"sede": [0]}}, UnknownNameError, "unknown setting 'sede'; known: seed"),
         ({"axes": {"seed": [0, "x"]}}, ValueError, "setting 'seed' cannot be 'x'"),
