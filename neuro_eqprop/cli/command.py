@@ -62,10 +62,6 @@ class Command:
     next_step: Callable[[Any], str | None] = no_next_step
     files: Mapping[str, str] = field(default_factory=dict)
 
-    def run_json(self, args: Namespace) -> Json:
-        """Run the command; return the outcome as a JSON object."""
-        return to_json(self.run(args))
-
 
 class UsageError(ArgumentError):
     """Wrong arguments that are found after parsing; exit code 2."""
@@ -120,14 +116,6 @@ def positive_int(text: str) -> int:
     return value
 
 
-def integer_from_zero(text: str) -> int:
-    """Parse an integer in 0..LARGEST_INTEGER."""
-    value = integer(text)
-    if value < 0:
-        raise ArgumentTypeError(f"{value} is negative")
-    return value
-
-
 def integer(text: str) -> int:
     """Parse an integer up to LARGEST_INTEGER."""
     try:
@@ -152,14 +140,6 @@ def positive_float(text: str) -> float:
     value = number(text)
     if not 0.0 < value < float("inf"):
         raise ArgumentTypeError(f"{text} is not above zero and finite")
-    return value
-
-
-def float_from_zero(text: str) -> float:
-    """Parse a finite number that is not negative."""
-    value = number(text)
-    if not 0.0 <= value < float("inf"):
-        raise ArgumentTypeError(f"{text} is negative or not finite")
     return value
 
 

@@ -28,7 +28,14 @@ from neuro_eqprop.cli.command import (
 from neuro_eqprop.cli.executors import shard_options, worker_options
 from neuro_eqprop.cli.options import DEFAULT_TRACE, deadline_option, size_option, trace_path
 from neuro_eqprop.cli.progress import announce, bar
-from neuro_eqprop.cli.setting_options import metavar, names_of, placeholder, shown
+from neuro_eqprop.cli.setting_options import (
+    flag,
+    given_settings,
+    metavar,
+    names_of,
+    placeholder,
+    shown,
+)
 from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.networks.activations import HIDDEN
 from neuro_eqprop.runs.on_chip_config import (
@@ -142,26 +149,17 @@ def sample_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def flag(key: str) -> str:
-    """The option of a setting."""
-    return f"--{key.replace('_', '-')}"
-
-
 def settings(args: Namespace) -> dict[str, Any]:
     """The settings of the study file, if there is one, and of the options, which override them."""
     if args.resume:
         check_begun(args.out)
     path = args.study or (args.out / STUDY if args.resume else None)
-    given = {key: getattr(args, key) for key in (*STUDY_HELP, *settings_of(OnChipConfig), "steps")}
-    for pair in args.set:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise UsageError(f"--set takes KEY=VALUE, not {pair!r}")
-        given[key] = value
+    given: dict[str, Any] = {
+        **given_settings(args, (*STUDY_HELP, *settings_of(OnChipConfig), "steps"))
+    }
     biology = [f"{name}={value}" for name, value in given_options(args).items()]
     if biology:
-        given["biology"] = ",".join([*([given["biology"]] if given["biology"] else []), *biology])
-    given = {key: value for key, value in given.items() if value is not None}
+        given["biology"] = ",".join([*filter(None, [given.get("biology")]), *biology])
     if path is None:
         return given
     written = flat_settings(*read(path))

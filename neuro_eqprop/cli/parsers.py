@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neuro_eqprop.cli.command import (
-    float_from_zero,
     fraction,
-    integer_from_zero,
     positive_float,
     positive_int,
 )
@@ -27,10 +25,8 @@ from neuro_eqprop.cli.command import (
 METAVARS: dict[object, str] = {
     int: "N",
     positive_int: "N",
-    integer_from_zero: "N",
     float: "X",
     positive_float: "X",
-    float_from_zero: "X",
     fraction: "X",
     Path: "PATH",
 }

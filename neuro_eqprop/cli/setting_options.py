@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from collections.abc import Callable, Iterable
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from dataclasses import Field
 from typing import Any
 
-from neuro_eqprop.cli.command import set_completions
+from neuro_eqprop.cli.command import UsageError, set_completions
 from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.data import DATASETS
 from neuro_eqprop.networks.architectures.registry import MODELS
@@ -17,14 +17,32 @@ from neuro_eqprop.training.settings import TrainingSettings
 from neuro_eqprop.training.study import Study, make_study
 
 
-def add_settings(parser: ArgumentParser, types: dict[str, Callable[[str], Any]]) -> None:
-    """Add an option for each setting in `types`, which maps settings to parsing functions."""
-    for key, convert in types.items():
-        flag = f"--{key.replace('_', '-')}"
-        action = parser.add_argument(
-            flag, type=convert, metavar=metavar(key), help=setting_help(key)
-        )
+def add_settings(parser: ArgumentParser, keys: Iterable[str]) -> None:
+    """Add an option for each setting in `keys`, and `--set` for all others."""
+    for key in keys:
+        action = parser.add_argument(flag(key), metavar=metavar(key), help=setting_help(key))
         set_completions(action, names_of(key))
+    every = (
+        "any other setting, such as free_steps=20 or model.kernel=3; repeatable; "
+        "the page Settings of the documentation lists them"
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=every)
+
+
+def flag(key: str) -> str:
+    """The option of a setting."""
+    return f"--{key.replace('_', '-')}"
+
+
+def given_settings(args: Namespace, keys: Iterable[str]) -> dict[str, str]:
+    """The settings of `keys` and of `--set` that the command line gives, as text."""
+    given = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
+    for pair in args.set:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes KEY=VALUE, not {pair!r}")
+        given[key] = value
+    return given
 
 
 def names_of(key: str) -> tuple[str, ...]:

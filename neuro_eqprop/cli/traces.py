@@ -17,7 +17,7 @@ from rich.markup import escape
 
 import neuro_eqprop as ne
 from neuro_eqprop.cli.command import Command, Json, positive_float
-from neuro_eqprop.html_report.live import LOOPBACK, serve
+from neuro_eqprop.html_report.live import serve
 from neuro_eqprop.traces.export import refuse_existing
 from neuro_eqprop.traces.lazy import read, read_progress
 from neuro_eqprop.traces.summary import parts, population_summaries
@@ -81,7 +81,7 @@ def web_view(args: Namespace) -> Iterator[None]:
 
     with serve(args.file, port=args.port) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        sys.stderr.write(f"live view: http://{LOOPBACK}:{server.server_address[1]}/\n")
+        sys.stderr.write(f"live view: {server.address}\n")
         try:
             yield
             if sys.stderr.isatty():

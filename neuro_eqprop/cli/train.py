@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -17,8 +16,6 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
-    float_from_zero,
-    integer_from_zero,
     percent,
     positive_float,
     positive_int,
@@ -27,7 +24,7 @@ from neuro_eqprop.cli.command import (
 )
 from neuro_eqprop.cli.options import DEFAULT_TRACE, size_option, trace_path
 from neuro_eqprop.cli.progress import announce, bar
-from neuro_eqprop.cli.setting_options import add_settings
+from neuro_eqprop.cli.setting_options import add_settings, flag, given_settings
 from neuro_eqprop.cli.setting_options import shown as listed
 from neuro_eqprop.data import Dataset, is_data_file
 from neuro_eqprop.runs.run_folder import STUDY, check_begun
@@ -38,27 +35,12 @@ from neuro_eqprop.training.study import Study
 if TYPE_CHECKING:
     from neuro_eqprop.training.study import Study
 
-TYPES: dict[str, Callable[[str], Any]] = {
-    "dataset": str,
-    "model": str,
-    "hidden": str,
-    "activation": str,
-    "output": str,
-    "bound": float_from_zero,
-    "feedback": positive_float,
-    "epochs": positive_int,
-    "batch": positive_int,
-    "learning_rate": positive_float,
-    "seed": int,
-    "beta": positive_float,
-    "rule": str,
-    "nudging": str,
-    "validation": float_from_zero,
-    "patience": integer_from_zero,
-    "device": str,
-}
-"""Settings with their own option, and the type of its value; `--set` takes the others."""
-SETTINGS = tuple(TYPES)
+SETTINGS = (
+    *("dataset", "model", "hidden", "activation", "output", "bound", "feedback"),
+    *("epochs", "batch", "learning_rate", "seed", "beta", "rule", "nudging"),
+    *("validation", "patience", "device"),
+)
+"""Settings with their own option; `--set` takes the others."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -74,12 +56,7 @@ def options(parser: ArgumentParser) -> None:
         help="settings; options override them (default: those below)",
     )
     add("--out", type=Path, required=True, metavar="RUN", help="folder of the run, to be made")
-    add_settings(parser, TYPES)
-    every = (
-        "any other setting, such as free_steps=20 or model.kernel=3; repeatable; "
-        "the page Settings of the documentation lists them"
-    )
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help=every)
+    add_settings(parser, SETTINGS)
     names = "; ".join(f"{name}: {meaning}" for name, meaning in PRESETS.items())
     add("--preset", choices=tuple(PRESETS), help=f"defaults of other settings; {names}")
     threads = "threads of torch; results may depend on it in the last digits (default 1)"
@@ -95,19 +72,13 @@ def options(parser: ArgumentParser) -> None:
     add("--force", action="store_true", help="replace a run that --out already holds")
 
 
-def changes(args: Namespace) -> dict[str, object]:
+def changes(args: Namespace) -> dict[str, str]:
     """Return the settings given on the command line."""
-    given = vars(args)
-    named = {key: given[key] for key in SETTINGS if given.get(key) is not None}
-    for pair in args.set:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"--set takes KEY=VALUE, not {pair!r}")
-        named[key] = value
-    if is_data_file(named.get("dataset", "")):
+    given = given_settings(args, SETTINGS)
+    if is_data_file(given.get("dataset", "")):
         # The run may be opened from another working directory.
-        named["dataset"] = str(Path(str(named["dataset"])).resolve())
-    return named
+        given["dataset"] = str(Path(given["dataset"]).resolve())
+    return given
 
 
 def study_of(args: Namespace) -> tuple[Study, Dataset | None]:
@@ -212,7 +183,7 @@ def in_options(sentence: str) -> str:
         name, value = found["name"], found["value"] or ""
         if name not in known:
             return found[0]
-        return f"--{name.replace('_', '-')}" if name in TYPES else f"--set {name}{value}"
+        return flag(name) if name in SETTINGS else f"--set {name}{value}"
 
     return re.sub(r"\b(?P<name>[a-z]+_[a-z]+|[a-z]+(?==))(?P<value>=\w+)?", option, sentence)
 

@@ -131,7 +131,7 @@ def probe(
     """
     if os.name != "posix":
         return
-    size = file_size(path, error)
+    size = file_size(path, error, empty=False)
     status = path.stat()
     # The time of the last change of the inode cannot be set back, as that of the content can.
     mark = (status.st_dev, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns)
@@ -157,7 +157,7 @@ def call_reader(
     ProbeError
         The reader raised an error.
     """
-    more = file_size(path, error) / BYTES_PER_SECOND
+    more = file_size(path, error, empty=False) / BYTES_PER_SECOND
     try:
         PROBER.call(reader, [str(path.absolute()), *arguments], deadline + more, COMPUTING + more)
     except LostError as reason:

@@ -11,7 +11,7 @@ from typing import Any
 from neuro_eqprop.chips.energy.file import read_energy
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.files.lock import lock_owner
-from neuro_eqprop.files.read import json_lines
+from neuro_eqprop.files.read import json_lines, read_bytes
 from neuro_eqprop.files.write import leftovers, remove, write_bytes, write_text
 from neuro_eqprop.runs import checkpoint, run_folder
 from neuro_eqprop.traces.lazy import read as read_trace
@@ -184,7 +184,8 @@ def check_lines(path: Path, *, repair: bool) -> FileFinding:
     """Check a JSONL file, and remove its damaged lines."""
     try:
         lines = list(json_lines(path))
-        ended = path.read_bytes()[-1:] in (b"", b"\n")
+        content = read_bytes(path)
+        ended = content[-1:] in (b"", b"\n")
     except (ValueError, OSError) as error:
         return FileFinding(path.name, DAMAGED, str(error))
     good = [line.row for line in lines if line.row is not None]
@@ -198,7 +199,7 @@ def check_lines(path: Path, *, repair: bool) -> FileFinding:
     if not repair:
         return FileFinding(path.name, DAMAGED, what)
     if lost:
-        write_bytes(path.with_name(f"{path.name}.damaged"), path.read_bytes())
+        write_bytes(path.with_name(f"{path.name}.damaged"), content)
         what += f"; removed, the old file is kept as {path.name}.damaged"
     write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in good))
     return FileFinding(path.name, REPAIRED, what)

@@ -19,9 +19,7 @@ import neuro_eqprop as ne
 from neuro_eqprop import __version__
 from neuro_eqprop.cli import demo, main
 from neuro_eqprop.cli.command import (
-    float_from_zero,
     fraction,
-    integer_from_zero,
     percent,
     positive_float,
     positive_int,
@@ -349,12 +347,9 @@ def test_numbers_in_words_are_checked() -> None:
     from argparse import ArgumentTypeError
 
     assert (positive_int("3"), positive_float("1e-3"), fraction("0")) == (3, 1e-3, 0.0)
-    assert (integer_from_zero("0"), float_from_zero("0")) == (0, 0.0)
     for check, words in (
         (positive_int, ("0", "-1", "1.5", "x", "")),
-        (integer_from_zero, ("-1", "1.5", "x", "")),
         (positive_float, ("0", "-1", "nan", "inf", "x")),
-        (float_from_zero, ("-1", "nan", "inf", "x")),
         (fraction, ("-0.1", "1.1", "nan", "x")),
     ):
         for word in words:

@@ -3,49 +3,89 @@
 from __future__ import annotations
 
 import json
-from http.client import HTTPConnection
+import re
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from threading import Thread
+from socket import SO_LINGER, SOL_SOCKET, create_connection
+from threading import Thread, active_count
 
 import pytest
 
-from neuro_eqprop.html_report.live import LOOPBACK, page, serve, state
+from neuro_eqprop.html_report import live
+from neuro_eqprop.html_report.live import LOOPBACK, LiveServer, page, serve, state
 from neuro_eqprop.traces.file import write
 from neuro_eqprop.traces.trace import Trace
 
 
-def ask(port: int, path: str, host: str = LOOPBACK) -> tuple[int, str]:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LiveServer]:
+    made = serve(tmp_path / "t.h5")
+    Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+def answer(server: LiveServer, path: str, host: str = LOOPBACK) -> tuple[HTTPResponse, str]:
+    port = server.server_address[1]
     connection = HTTPConnection(LOOPBACK, port, timeout=30)
     connection.request("GET", path, headers={"Host": f"{host}:{port}"})
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode()
+    with closing(connection):
+        found = connection.getresponse()
+        return found, found.read().decode()
 
 
-def test_the_server_answers_on_loopback_alone(episode: dict[str, Trace], tmp_path: Path) -> None:
-    path = tmp_path / "t.h5"
-    server = serve(path)
+def test_the_server_answers_on_loopback_alone(
+    episode: dict[str, Trace], server: LiveServer
+) -> None:
     assert server.server_address[0] == LOOPBACK
-    port = server.server_address[1]
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        status, text = ask(port, "/")
-        assert status == 200
-        assert text == page()
-        assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
-        assert json.loads(ask(port, "/data")[1])["message"].startswith("waiting")
-        write(path, episode["spikes"], overwrite=False)
-        seen = json.loads(ask(port, "/data")[1])
-        assert seen["complete"]
-        assert seen["message"] == "6 of 6 samples, complete"
-        assert [each["name"] for each in seen["populations"]] == ["hidden", "output"]
-        fired = episode["spikes"].recording(5).spikes["hidden"]
-        assert len(seen["rasters"][0]["steps"]) == int((fired != 0).sum())
-        for other in ("/etc/passwd", "/../t.h5", "/t.h5"):
-            assert ask(port, other)[0] == 404
-        assert ask(port, "/data", host="evil.example")[0] == 404
-    finally:
-        server.shutdown()
-        server.server_close()
+    base = "/" + server.address.split("/", 3)[3]
+    found, text = answer(server, base)
+    assert found.status == 200
+    nonce = re.findall('nonce="([^"]*)"', text)
+    assert len(nonce) == 2
+    assert text == page(nonce[0])
+    assert f"script-src 'nonce-{nonce[0]}'" in (found.headers["Content-Security-Policy"] or "")
+    assert found.headers["X-Content-Type-Options"] == "nosniff"
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert json.loads(answer(server, f"{base}data")[1])["message"].startswith("waiting")
+    write(server.path, episode["spikes"], overwrite=False)
+    seen = json.loads(answer(server, f"{base}data")[1])
+    assert seen["complete"]
+    assert seen["message"] == "6 of 6 samples, complete"
+    assert [each["name"] for each in seen["populations"]] == ["hidden", "output"]
+    fired = episode["spikes"].recording(5).spikes["hidden"]
+    assert len(seen["rasters"][0]["steps"]) == int((fired != 0).sum())
+    for other in ("/", "/data", f"{base}t.h5", f"{base}../t.h5", "/" + "x" * 24 + "/data"):
+        assert answer(server, other)[0].status == 404
+    assert answer(server, f"{base}data", host="evil.example")[0].status == 404
+
+
+def test_half_open_connections_are_few_and_end(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live, "LONGEST", 2.0)
+    monkeypatch.setattr(live.Handler, "timeout", 2.0)
+    before, address = active_count(), (LOOPBACK, server.server_address[1])
+    opened = [create_connection(address, timeout=30) for _ in range(100)]
+    for k, each in enumerate(opened):
+        with suppress(OSError):
+            each.sendall(b"GET / HT")  # and never the rest of it
+            if k % 3 == 0:  # dropped
+                each.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+                each.close()
+    time.sleep(0.5)
+    # A thread and a timer for each connection.
+    assert active_count() <= before + 2 * live.CONNECTIONS
+    time.sleep(2.5)
+    assert answer(server, "/" + server.token + "/data")[0].status == 200
+    for each in opened:
+        each.close()
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("kind", ["rate", "graded"])
