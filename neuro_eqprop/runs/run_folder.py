@@ -12,6 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from neuro_eqprop.common.arrays import ArgumentError
 from neuro_eqprop.data import Dataset, Split, is_data_file, load_data
 from neuro_eqprop.files.lock import FileLock, LockedError
@@ -32,6 +34,7 @@ from neuro_eqprop.spiking.codes import Code, find_code
 from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.training import study as config
 from neuro_eqprop.training.history import History, read_history
+from neuro_eqprop.training.rules.base import DIVERGENCE_ADVICE
 from neuro_eqprop.training.study import Study
 from neuro_eqprop.training.trained import TrainedNetwork
 
@@ -48,8 +51,16 @@ EVALUATIONS, TRACES, ENERGY, REPORT = "evaluations.jsonl", "traces.h5", "energy.
 """Files of a run that further commands write."""
 
 
+LARGEST_WEIGHT = 1e6
+"""Largest weight of a model that is kept; with larger ones a training has diverged."""
+
+
 class RunError(ValueError):
     """A run folder is invalid or cannot be used; the message says how to proceed."""
+
+
+class DivergedError(RunError):
+    """The weights of a model are too large to be of use; what was there before is kept."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +187,8 @@ def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterato
             except BaseException as error:
                 # A run that is interrupted in its first epoch can be resumed from its study.
                 interrupted = not isinstance(error, Exception) and not (path / BACKUP_DIR).exists()
-                if not interrupted and not (path / RESUME).exists():
+                diverged = isinstance(error, DivergedError)
+                if diverged or (not interrupted and not (path / RESUME).exists()):
                     restore_run(path)
                 raise
             remove(path / BACKUP_DIR)
@@ -262,7 +274,7 @@ def backup_run(path: Path) -> None:
 
 def restore_run(path: Path) -> None:
     """Remove the files of a failed run, and restore those that it was to replace."""
-    for name in RUN:
+    for name in (*RUN, BEST):
         remove(path / name)
     kept = path / BACKUP_DIR
     if kept.is_dir() and not kept.is_symlink():
@@ -296,6 +308,13 @@ def study_digest(path: Path) -> str:
 
 def save_model(path: Path, model: TrainedNetwork) -> None:
     """Write the model of a run with the digest of its study, and remove its resume state."""
+    for name, values in model.params.items():
+        largest = float(np.abs(values).max(initial=0.0))
+        if largest > LARGEST_WEIGHT:
+            raise DivergedError(
+                f"the training diverged: the weights {name!r} reach {largest:.3g}, so the model is "
+                f"not kept; {DIVERGENCE_ADVICE}"
+            )
     checkpoint.save(path / MODEL, model, study=study_digest(path / STUDY))
     remove(path / RESUME)
     remove(path / BACKUP_DIR)

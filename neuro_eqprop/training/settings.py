@@ -73,7 +73,7 @@ class RuleSettings:
     nudging: str = setting(
         "centered", "nudged phases that follow the free one", choices=[n.value for n in Nudging]
     )
-    beta: float = setting(0.5, "strength of the nudge, per sample of a batch", above=0)
+    beta: float = setting(0.5, "strength of the nudge, per sample of a batch", above=0, least=1e-9)
     points: int = setting(
         4, "points of holomorphic nudging", least=3, only_with=("nudging", "holomorphic")
     )

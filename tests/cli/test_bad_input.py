@@ -424,6 +424,31 @@ def test_training_that_explodes_at_once_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_useless_weights_do_not_replace_a_good_run(run: Path) -> None:
+    before = files(run)
+    words = ("--hidden", "4", "--epochs", "1", "--learning-rate", "1e30", "--batch", "512")
+    said = refused(1, "train", "--out", str(run), "--force", *words)
+    assert "the training diverged: the weights" in said
+    assert files(run) == before
+
+
+@pytest.mark.parametrize("name", ["study.toml", "model.safetensors", "metrics.jsonl"])
+def test_files_of_other_programs_are_not_replaced_as_a_run(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("of another program")
+    before = files(tmp_path)
+    said = refused(1, "train", "--out", str(tmp_path), "--hidden", "4", "--force")
+    assert f"{tmp_path / name} is not of a run of this program" in said
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "evaluations.jsonl", "energy.json", "traces.h5"])
+def test_a_link_to_a_file_that_blocks_is_no_end(run: Path, name: str) -> None:
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to("/proc/kmsg")
+    assert call("check", str(run), "--no-repair")[0] in (0, 1)
+    assert call("report", str(run))[0] == 0
+
+
 def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) -> None:
     out = tmp_path / "run"
     rising = "lr_schedule=ExponentialLR(gamma=1e12)"
