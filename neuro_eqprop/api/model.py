@@ -203,8 +203,7 @@ class Model(TrainedNetwork):
         Returns
         -------
         Model
-            The pruned model, with the history of this one. `prune_curve` in
-            `neuro_eqprop.runs.prune` gives accuracy and synaptic operations by fraction.
+            The pruned model, with the history of this one.
 
         Examples
         --------

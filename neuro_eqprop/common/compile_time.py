@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from neuro_eqprop.common.current_folder import outside_of
+
 
 @dataclass(slots=True)
 class Compilation:
@@ -17,7 +19,8 @@ class Compilation:
 @contextmanager
 def compile_timer() -> Iterator[Compilation]:
     """Measure the compile time in this context; code loaded from the cache does not count."""
-    from neuro_eqprop.common.jit import event
+    with outside_of(".numba_config.yaml"):
+        from numba.core import event
 
     compilation = Compilation()
 

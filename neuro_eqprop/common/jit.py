@@ -20,7 +20,7 @@ from neuro_eqprop.common.current_folder import outside_of
 
 with outside_of(".numba_config.yaml"):
     import numba
-    from numba.core import config, event
+    from numba.core import config
     from numba.extending import intrinsic
 
 # Numba reads this file of the current folder before each compilation.
@@ -30,7 +30,6 @@ NUMBA: Any = numba.core
 """Parts of Numba that have no types."""
 
 __all__ = [
-    "event",
     "inlined_leaf",
     "inner",
     "inner_reordered",

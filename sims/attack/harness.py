@@ -6,6 +6,11 @@
     python sims/attack/harness.py signals --count 34
     python sims/attack/harness.py writers --count 50
     python sims/attack/harness.py soak --count 1000
+    python sims/attack/harness.py links --count 100
+    python sims/attack/harness.py force --count 32
+    python sims/attack/harness.py locks --count 10000
+    python sims/attack/harness.py caches --count 100
+    python sims/attack/harness.py traps --count 15
 
 Each prints one JSON object: `attack`, `tried`, `held` and what did not hold.
 """
@@ -25,6 +30,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+
+import foreign
 
 Result = tuple[int, int, list[str]]
 """How many were tried and held, and what did not hold."""
@@ -268,6 +275,7 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "sweep": ("sweep", "SWEEP", "--workers", "2", "--out", "OUT"),
     "workers": ("evaluate", "RUN", "--on", "reference", "--workers", "2", "--steps", "100000"),
     "trace": ("check", "RUN"),
+    "package": ("translate", "RUN", "--to", "lava", "--out", "PKG", "--samples", "200"),
 }
 """Commands that start processes."""
 
@@ -275,6 +283,7 @@ PARENTS: dict[str, tuple[str, ...]] = {
 def parents(count: int, folder: Path, random: Random) -> Result:
     """Kill parents; all processes below them are gone within five seconds."""
     import neuro_eqprop as ne
+    from neuro_eqprop.files.write import leftovers, temporary_folder
 
     import_all()
     (folder / "sweep.toml").write_text(SWEEP.replace("epochs = 2", "epochs = 300"))
@@ -287,18 +296,22 @@ def parents(count: int, folder: Path, random: Random) -> Result:
     for k in range(count):
         name = names[k % len(names)]
         places = {"RUN": str(run), "SWEEP": str(folder / "sweep.toml"), "OUT": str(folder / f"{k}")}
+        places["PKG"] = str(folder / f"package{k}")
         parent = start(*(places.get(word, word) for word in PARENTS[name]))
         while not below(parent.pid) and parent.poll() is None:
             time.sleep(0.01)
         time.sleep(random.uniform(0.0, 3.0) if name != "trace" else 0.01)
         children = below(parent.pid)
-        os.kill(parent.pid, signal.SIGKILL)
+        os.kill(parent.pid, random.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
         parent.wait()
         until = time.monotonic() + 5
         while any(runs(pid) for pid in children) and time.monotonic() < until:
             time.sleep(0.02)
         failures += [f"{k}: {name} {pid} lives" for pid in children if runs(pid)]
         print(f"{k} {name}: {len(children)} processes below", file=sys.stderr, flush=True)
+    for place in (folder, Path(tempfile.gettempdir())):
+        with temporary_folder(within=place):  # as the next start of a command does
+            failures += [f"{left} is left" for left in leftovers(place)]
     return count, count - len(failures), failures
 
 
@@ -335,6 +348,7 @@ SIGNALLED: dict[str, tuple[str, ...]] = {
     "claims": ("claims", "--workers", "2", "--budget", "small", "--out", "OUT"),
     "report": ("report", "RUN"),
     "demo": ("demo", "--out", "OUT"),
+    "package": ("translate", "RUN", "--to", "lava", "--out", "PKG", "--samples", "300"),
 }
 """Commands that are ended by signals."""
 
@@ -352,6 +366,7 @@ def signals(count: int, folder: Path, random: Random) -> Result:
         name, number = names[k // 2 % len(names)], (signal.SIGTERM, signal.SIGINT)[k % 2]
         out = folder / (f"{k}.h5" if name == "simulate" else f"{k}")
         places = {"RUN": str(run), "SWEEP": str(folder / "sweep.toml"), "OUT": str(out)}
+        places["PKG"] = str(folder / f"package{k}")
         allowed = ["--yes"] if name.split()[0] in ("train", "learn", "evaluate", "simulate") else []
         process = start(*(places.get(word, word) for word in SIGNALLED[name]), *allowed)
         time.sleep(random.uniform(0.1, 1.0) if name == "report" else random.uniform(1.0, 4.0))
@@ -431,8 +446,22 @@ def soak(count: int, folder: Path, random: Random) -> Result:
     return count, count if not failures else 0, failures
 
 
+def on_others(attack: Callable[..., Result]) -> Callable[[int, Path, Random], Result]:
+    """An attack of `foreign`, whose commands run in copies of this process."""
+
+    def run(count: int, folder: Path, random: Random) -> Result:
+        import_all()
+        return attack(count, folder, random, lambda *words: start(*words).wait())
+
+    return run
+
+
 ATTACKS: dict[str, Callable[[int, Path, Random], Result]] = {
-    each.__name__: each for each in (kills, disks, parents, signals, writers, soak)
+    **{each.__name__: each for each in (kills, disks, parents, signals, writers, soak)},
+    **{
+        each.__name__: on_others(each)
+        for each in (foreign.links, foreign.force, foreign.locks, foreign.caches, foreign.traps)
+    },
 }
 
 

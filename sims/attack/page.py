@@ -25,6 +25,15 @@ WHAT = {
     "below them gone within 5 s",
     "signals": "SIGTERM and SIGINT to commands: exit code 143 or 130 within 5 s, the run is intact",
     "writers": "processes that train into one folder, five at a time: one consistent run is left",
+    "links": "links planted at a name that a command may write (18 commands, 26 names; to a file, "
+    "a folder and a name of others): none followed",
+    "force": "`--force` into a home, a link to it, a run and a folder with files (8 commands): "
+    "files of others kept",
+    "locks": "locks won by four processes without `flock`, some of them left by an ended process: "
+    "held by one process at a time",
+    "caches": "damaged compiled code on disk (flipped, cut, emptied, removed): the same results",
+    "traps": "commands in a folder of traps under strace: nothing opened there that was not named, "
+    "no code of it run",
     "soak": "evaluations in one process: no growth of memory, files or processes",
 }
 HEAD = """# Attacks: what was tried, and what held

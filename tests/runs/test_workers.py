@@ -15,7 +15,6 @@ import neuro_eqprop as ne
 from neuro_eqprop.networks.operators import Sparse
 from neuro_eqprop.runs.executors import Task, TaskResult
 from neuro_eqprop.runs.executors.task import run_task
-from neuro_eqprop.runs.prune import prune_curve
 from neuro_eqprop.runs.simulate import RecordedRun, record_spikes
 from neuro_eqprop.runs.simulation import Simulation
 from neuro_eqprop.runs.simulation_settings import RecordingSettings, SimulationSettings
@@ -164,11 +163,18 @@ def test_the_name_of_an_executor_is_refused_with_the_way_to_make_one(model: ne.M
 
 def test_pruning_removes_the_smallest_weights_and_their_operations(model: ne.Model) -> None:
     test = ne.load_data("digits").test.take(slice(100))
-    whole, half, few = prune_curve(model, test, [0.0, 0.5, 0.95], steps=16)
-    assert whole.synapses > 1.9 * half.synapses
-    assert whole.synops_per_sample > half.synops_per_sample > few.synops_per_sample > 0
-    assert whole.accuracy > 0.7
-    assert abs(half.accuracy - half.rate_accuracy) < 0.05
+    whole, half, few = (
+        model.prune(fraction)
+        .to_spiking(code="graded", input="graded")
+        .run(test.x, on="emulator", steps=16)
+        for fraction in (0.0, 0.5, 0.95)
+    )
+    synapses = [sum(p.synapses.count for p in run.network.projections) for run in (whole, half)]
+    assert synapses[0] > 1.9 * synapses[1]
+    assert whole.total.synops > half.total.synops > few.total.synops > 0
+    assert whole.accuracy(test.y) > 0.7
+    rates = model.prune(0.5).evaluate(test).accuracy
+    assert abs(half.accuracy(test.y) - rates) < 0.05
     pruned = model.prune(0.5)
     for name in ("input->hidden", "hidden->output"):
         kept, before = pruned.params[name], model.params[name]

@@ -52,7 +52,7 @@ class SpikingRow(TypedDict, total=False):
     error: str | None
 
 
-class Trial(TypedDict):
+class TrialValues(TypedDict):
     """The result of a training and its evaluations."""
 
     training: TrainingRow

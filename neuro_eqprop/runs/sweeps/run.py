@@ -18,7 +18,7 @@ from neuro_eqprop.files.read import read_bytes, read_json
 from neuro_eqprop.files.write import make_folder, remove, write_bytes, write_text
 from neuro_eqprop.runs.executors import Executor, Task, TaskResult
 from neuro_eqprop.runs.executors.task import canonical, outcome_line
-from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING, Trial
+from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING, TrialValues
 from neuro_eqprop.runs.sweeps.result import SweepResult
 from neuro_eqprop.runs.sweeps.search import combinations
 from neuro_eqprop.runs.sweeps.spec import (
@@ -275,7 +275,7 @@ def load(folder: Path, task: Task) -> TaskResult | None:
         stored = STORED.read(path)
         if stored.error is not None:
             return None
-        trial = decode(dict(stored.values), Trial, path, more_keys=True)
+        trial = decode(dict(stored.values), TrialValues, path, more_keys=True)
     except (OSError, ValueError) as fault:
         raise SweepError(f"{path} cannot be read ({fault}); remove it and run again") from fault
     same = stored.task == json.loads(canonical(task.to_json()))
