@@ -62,7 +62,7 @@ def make_run(folder: Path) -> Path:
 
     run, data = folder / "template", ne.load_data("digits")
     model = ne.train("layered", data, hidden=(8,), epochs=1, out=run)
-    model.record(data.test.x[:2], steps=4).trace.save(folder / "trace.h5")
+    model.record(data.test.x[:2], steps=4).save(folder / "trace.h5")
     (folder / "sweep.toml").write_text(SWEEP)
     return run
 

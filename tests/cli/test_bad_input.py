@@ -426,7 +426,7 @@ def test_training_that_explodes_at_once_leaves_nothing(tmp_path: Path) -> None:
 
 def test_useless_weights_do_not_replace_a_good_run(run: Path) -> None:
     before = files(run)
-    words = ("--hidden", "4", "--epochs", "1", "--learning-rate", "1e30", "--batch", "512")
+    words = (*("--hidden", "4", "--epochs", "1", "--learning-rate", "1e30"), "--preset", "chip")
     said = refused(1, "train", "--out", str(run), "--force", *words)
     assert "the training diverged: the weights" in said
     assert files(run) == before
