@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuro_eqprop.api.model import Model
+from neuro_eqprop.simulators.lava.native.watch import watch
 
 if TYPE_CHECKING:
     from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork
     from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
 
+__all__ = ["Network", "watch"]
 MODEL = "model.safetensors"
 """The file of a run folder that holds the model."""
 
 
-class Network:
+class RunNetwork:
     """Namespace of `from_run`, which returns a network as a Lava process."""
 
     @staticmethod
@@ -69,3 +71,7 @@ class Network:
             )
         spiking = Model.load(file).to_spiking(code=code, bits=bits)
         return spiking.to_lava(neurons=neurons, reset_interval=reset_interval, name=name)
+
+
+Network = RunNetwork
+"""`Network.from_run` returns a network as a Lava process."""

@@ -207,6 +207,8 @@ class SpikingModel(LoweredNetwork):
         neurons: str = "exact",
         reset_interval: int | None = None,
         threshold: float | None = None,
+        inputs: npt.ArrayLike | None = None,
+        source: ExactNetwork | StockNetwork | None = None,
         name: str | None = None,
     ) -> ExactNetwork | StockNetwork: ...
 
@@ -241,6 +243,13 @@ class SpikingModel(LoweredNetwork):
         threshold : float, optional
             With "stock" and code graded: least change of a rate for which a unit sends a message.
             The default is 1/256, or less for layers with many or strong inputs.
+        inputs : array (samples, features), optional
+            In fixed point: samples whose range the input port and the states hold. Without them
+            the range of the port is 128 ("exact"), and the states are for values in 0..1 ("stock");
+            `encode` refuses what does not fit.
+        source : exported network, optional
+            The network whose `out` will be connected to `inp`, which takes its messages in its
+            unit, `source.out_scale`.
         beta : float, optional
             With `learning`: strength of the nudge, -beta and then +beta after the free phase; the
             default is that of the training.
@@ -261,9 +270,11 @@ class SpikingModel(LoweredNetwork):
         Returns
         -------
         lava.magma.core.process.process.AbstractProcess
-            With ports `inp`, `out` and `s_<layer>`, Vars for weights, biases and states, and
-            methods `encode(x, steps)`, `decode(messages, steps)` and `processes()`. One that learns
-            has a port `target` too, `encode(x, y)`, `weights()`, `model()` and `save(run)`.
+            With ports `inp`, `out`, `s_<layer>` and `i_<layer>` (a current for its units), Vars for
+            biases and states ("exact" for weights too), and methods `encode(x, steps)`,
+            `decode(messages, steps)`, `events(layer)`, `check(x)`, `budget(chip)` and
+            `processes()`. One that learns has a port `target` too, `encode(x, y)`, `weights()`,
+            `model()` and `save(run)`.
 
         Raises
         ------

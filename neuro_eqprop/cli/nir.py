@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,11 +19,8 @@ from neuro_eqprop.cli.command import (
     positive_int,
 )
 from neuro_eqprop.cli.progress import stages
-from neuro_eqprop.simulators.nir.assume import Assumptions
+from neuro_eqprop.simulators.nir.assume import PRESETS, Assumptions
 from neuro_eqprop.spiking.ir import Reset
-
-if TYPE_CHECKING:
-    from neuro_eqprop.simulators.nir.assume import Assumptions
 
 RESETS = ("zero", "subtract")
 
@@ -50,6 +46,8 @@ def options(parser: ArgumentParser) -> None:
     )
     meaning = "seconds without progress after which a framework fails"
     add("--deadline", type=positive_float, default=60.0, metavar="S", help=meaning)
+    meaning = "how this framework, which wrote the file, runs it"
+    add("--assume", choices=sorted(PRESETS), metavar="FRAMEWORK", help=meaning)
     meaning = (
         "time step in seconds, for a file that does not state it (default: what the file states)"
     )
@@ -67,8 +65,12 @@ def options(parser: ArgumentParser) -> None:
     )
 
 
-def assumptions(args: Namespace) -> Assumptions | None:
-    """Return the assumptions of `--assume-dt` and its companions, or None."""
+def assumptions(args: Namespace) -> str | Assumptions | None:
+    """Return the assumptions of `--assume`, or of `--assume-dt` and its companions, or None."""
+    if args.assume is not None and (args.assume_dt or args.assume_delay or args.assume_reset):
+        raise UsageError("--assume states all that the others do: give one of them")
+    if args.assume is not None:
+        return str(args.assume)
     if args.assume_dt is not None:
         reset = Reset(args.assume_reset or "zero")
         return Assumptions(args.assume_dt, args.assume_delay or 1, reset)

@@ -22,7 +22,7 @@ from neuro_eqprop.files.write import (
     write_text,
 )
 from neuro_eqprop.simulators.lava import package
-from neuro_eqprop.simulators.lava.export import NEURONS, stock_plan
+from neuro_eqprop.simulators.lava.export import NEURONS, input_exponent, stock_plan
 from neuro_eqprop.simulators.lava.netx import MESSAGE_BITS, simulate_netx, write_netx
 from neuro_eqprop.simulators.lava.simulator import interpreter
 from neuro_eqprop.spiking.codes import Code, find_code
@@ -131,12 +131,17 @@ def export_lava(
         model.network, model.params, code=kind, bits=bits if neurons == "exact" else None
     )
     if neurons == "stock":
-        plan = stock_plan(spiking.network, spiking.input_weights, bits=bits, reset_interval=steps)
+        plan = stock_plan(
+            spiking.network,
+            spiking.input_weights,
+            bits=bits,
+            reset_interval=steps,
+            inputs=rows,
+        )
         description, arrays = package.stock_description(plan)
     else:
-        description, arrays = package.exact_description(
-            spiking.network, spiking.input_weights, spiking.coding.grid
-        )
+        scale = 1.0 if spiking.bits is None else 2.0 ** -input_exponent(rows)
+        description, arrays = package.exact_description(spiking, scale)
     python = interpreter(os.environ)
     with temporary_folder(within=make_folder(place.parent)) as temporary:
         draft = temporary / place.name

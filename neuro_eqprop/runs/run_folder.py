@@ -29,7 +29,7 @@ from neuro_eqprop.files.write import (
     write_text,
 )
 from neuro_eqprop.runs import checkpoint
-from neuro_eqprop.runs.translate import read_nir
+from neuro_eqprop.runs.translate import read_document, read_nir
 from neuro_eqprop.spiking.codes import Code, find_code
 from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.training import study as config
@@ -355,7 +355,7 @@ def open_nir(path: Path, dataset: str | Path | None) -> RunFolder:
     """Open a NIR file as a run without a folder."""
     if dataset is None:
         raise ArgumentError(f"{path} names no data set to evaluate it on; add `dataset`")
-    model, spiking = read_nir(path)
+    model, spiking = read_nir(*read_document(path))
     study = config.adapt(model.study or Study(), {"dataset": str(dataset)})
     return RunFolder(path, replace(model, study=study), study, spiking)
 

@@ -14,6 +14,7 @@ from neuro_eqprop.files.write import refuse_existing
 from neuro_eqprop.networks.network import Network, Role, check_parameters
 from neuro_eqprop.networks.operators import DelayedFeedback
 from neuro_eqprop.runs.checkpoint import describe, rebuild
+from neuro_eqprop.simulators.nir.assume import Assumptions
 from neuro_eqprop.simulators.nir.document import Document, Feed, NirError
 from neuro_eqprop.simulators.nir.read import read, read_graph
 from neuro_eqprop.simulators.nir.write import beyond, graph_of, write
@@ -111,12 +112,15 @@ def nir_graph(model: TrainedNetwork, spiking: LoweredNetwork) -> Any:  # noqa: A
     return graph_of(document_of(model, code, nudged=spiking.nudged, bits=bits))
 
 
-def read_nir(graph: Any) -> tuple[TrainedNetwork, LoweredNetwork]:  # noqa: ANN401
-    """Read a rate network and its spikes from a NIR graph or file, see `neuro_eqprop.from_nir`."""
+def read_document(graph: Any, assume: Assumptions | None = None) -> tuple[str, Document]:  # noqa: ANN401
+    """The name and the content of a NIR graph or file."""
     if isinstance(graph, str | Path):
-        name, document = str(graph), read(Path(graph))
-    else:
-        name, document = "the graph", read_graph(graph, "the graph")
+        return str(graph), read(Path(graph), assume)
+    return "the graph", read_graph(graph, "the graph", assume)
+
+
+def read_nir(name: str, document: Document) -> tuple[TrainedNetwork, LoweredNetwork]:
+    """A rate network and its spikes from a document, see `neuro_eqprop.from_nir`."""
     return rebuilt(document, name, str(document.notes.get("dataset", Study().dataset)))
 
 

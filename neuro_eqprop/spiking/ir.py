@@ -1,8 +1,9 @@
 """The spiking network, and the definition of its time step.
 
 Every simulator in `neuro_eqprop.backends` runs exactly this step. A sample starts from the resting
-state: v is half the threshold, all other variables are zero, and no message is in flight. In step
-t, with the beta of its phase, each population computes in this order:
+state: v is half the threshold (or `start`, for neurons that have one), all other variables are
+zero, and no message is in flight. In step t, with the beta of its phase, each population computes
+in this order:
 
 Spiking population (`Spiking`), with spikes s in {0, 1}:
 
@@ -48,7 +49,7 @@ rounded to the nearest multiple, ties to even. With
     wrap(x) = x + n 2^24, so that -2^23 < wrap(x) <= 2^23
     saturate(x) = min(max(x, 1 - 2^23), 2^23 - 1)
 
-the step of a spiking population, whose v starts at 32 threshold, is
+the step of a spiking population, whose v starts at 32 threshold (or 64 start), is
 
     a = a_one + a_beta * beta
     u = wrap(u * (1 - current_decay) + 64 a)
@@ -292,7 +293,7 @@ FIRST_NAMES = {"RateTracking(": "Follow(", "DecreasingGain": "Falling"}
 
 def hashed_text(neuron: Neuron) -> str:
     """The text of a neuron that is hashed in the digest."""
-    text = repr(neuron)
+    text = repr(neuron).replace(", start=None", "")
     for name, first in FIRST_NAMES.items():
         text = text.replace(name, first)
     return text

@@ -218,6 +218,8 @@ class Spiking(Neuron):
     floor: float
     ceiling: float
     follow: RateTracking | None = None
+    start: float | None = None
+    """The resting voltage, at which a sample starts; None means half the threshold."""
     activity: ClassVar[ActivityKind] = ActivityKind.SPIKES
     variable: ClassVar[str] = "voltage"
 
@@ -228,10 +230,15 @@ class Spiking(Neuron):
                 raise ValueError(f"a decay of {decay} does not lie between 0 and 1")
         if not 0.0 < self.threshold < np.inf:
             raise ValueError(f"a threshold must be above zero and finite, not {self.threshold}")
-        if not self.floor <= self.threshold / 2 <= self.ceiling:
+        if not self.floor <= self.resting_voltage <= self.ceiling:
             raise ValueError(
-                "the resting voltage, half the threshold, must lie between floor and ceiling"
+                f"the resting voltage {self.resting_voltage:g} must lie between floor and ceiling"
             )
+
+    @property
+    def resting_voltage(self) -> float:
+        """The voltage at which a sample starts."""
+        return self.threshold / 2 if self.start is None else self.start
 
     @property
     def activation(self) -> Activation | None:  # type: ignore[override]
@@ -262,6 +269,7 @@ class Spiking(Neuron):
             threshold=round(self.threshold / unit) * unit,
             floor=low if isinf(low) else floor(low / unit) * unit,
             ceiling=high if isinf(high) else ceil(high / unit) * unit,
+            start=None if self.start is None else round(self.start / unit) * unit,
         )
 
     def at_rest(self, bias: Array, arithmetic: FloatArithmetic, name: str) -> SpikingNeurons:
@@ -285,17 +293,21 @@ class SpikingNeurons(Neurons):
         self.threshold = whole * arithmetic.fraction
         if arithmetic.fixed and not 0 < self.threshold < TOP:
             raise ValueError(f"the threshold of {name!r} is {whole} units and does not fit 17 bits")
+        if neuron.start is not None:
+            start = arithmetic.own(neuron.start, f"the start of {name!r}") * arithmetic.fraction
+        else:
+            start = self.threshold >> 1 if arithmetic.fixed else self.threshold / 2
+        self.start = start
         low, high = (f"the {limit} of {name!r}" for limit in ("floor", "ceiling"))
         self.floor = arithmetic.own(neuron.floor, low) * arithmetic.fraction
         self.ceiling = arithmetic.own(neuron.ceiling, high) * arithmetic.fraction
         super().__init__(bias, arithmetic, name)
 
     def rest(self, shape: Shape) -> None:
-        """The voltage starts at half the threshold."""
+        """The voltage starts at its resting value."""
         super().rest(shape)
         self.current, self.spikes = self._zeros(shape), np.zeros(shape, dtype=bool)
-        half = self.threshold >> 1 if self.arithmetic.fixed else self.threshold / 2
-        self.held = self.held + half
+        self.held = self.held + self.start
 
     def advance(self, one: Numbers, by_beta: Numbers, beta: float, outside: Numbers) -> Numbers:
         """Integrate, fire and reset."""

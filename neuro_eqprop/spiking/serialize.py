@@ -52,7 +52,9 @@ def describe(network: SpikingNetwork) -> dict[str, Any]:
     described: dict[str, Any] = {
         "dt": network.dt,
         "output": network.output,
-        "populations": [{"name": p.name, "neuron": to_json(p.neuron)} for p in network.populations],
+        "populations": [
+            {"name": p.name, "neuron": described_neuron(p.neuron)} for p in network.populations
+        ],
         "projections": [
             {
                 "source": p.source,
@@ -67,6 +69,12 @@ def describe(network: SpikingNetwork) -> dict[str, Any]:
     if network.fixed is not None:
         described["units"] = dict(network.fixed.units)
     return described
+
+
+def described_neuron(neuron: Neuron) -> Any:  # noqa: ANN401
+    """The fields of a neuron; without `start` where it is half the threshold, as in version 0.1."""
+    found = to_json(neuron)
+    return {name: value for name, value in found.items() if (name, value) != ("start", None)}
 
 
 def described_synapses(synapses: Synapses) -> dict[str, Any]:
@@ -126,6 +134,7 @@ def rebuild_neuron(described: Mapping[str, Any]) -> Neuron:
         number(described["floor"], -inf),
         number(described["ceiling"], inf),
         rebuild_tracking(described.get("follow")),
+        None if described.get("start") is None else number(described["start"]),
     )
 
 

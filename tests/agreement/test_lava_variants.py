@@ -18,7 +18,7 @@ from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError, Feature
 from neuro_eqprop.simulators.lava.export import stock_plan
-from neuro_eqprop.simulators.lava.native.plan import Plan, biases, expanded
+from neuro_eqprop.simulators.lava.native.plan import StockPlan, biases, expanded
 from neuro_eqprop.simulators.lava.variants import LavaFused, LavaStock
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.simulators.registry import load_backend
@@ -126,7 +126,7 @@ def test_stock_neurons_have_the_rates_and_classes_of_the_rate_network(
     assert np.abs(found.drive - rates.drive).max() < 0.1
 
 
-def graded_by_hand(plan: Plan, currents: Mapping[str, Array]) -> tuple[int, int]:
+def graded_by_hand(plan: StockPlan, currents: Mapping[str, Array]) -> tuple[int, int]:
     """Messages and synaptic operations of SigmaDelta units on one sample, counted one by one."""
     ways = {(e.source, e.target): np.asarray(expanded(plan, e)) for e in plan.edges}
     bias = {layer.name: biases(plan, layer) for layer in plan.layers}

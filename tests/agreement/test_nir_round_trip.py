@@ -31,7 +31,7 @@ from neuro_eqprop.runs.checkpoint import save
 from neuro_eqprop.runs.run_folder import MODEL, STUDY
 from neuro_eqprop.runs.translate import document_of
 from neuro_eqprop.simulators.nir.document import Document, Feed, NirError
-from neuro_eqprop.simulators.nir.framework_check import RUNNERS, Comparison, examine, prepare
+from neuro_eqprop.simulators.nir.framework_check import RUNNERS, Verdict, examine, prepare
 from neuro_eqprop.simulators.nir.read import from_nir, read
 from neuro_eqprop.simulators.nir.write import to_nir, write
 from neuro_eqprop.simulators.testing.check import check_case
@@ -278,13 +278,13 @@ def pair(neuron: Neuron, *, back: bool) -> Document:
 @pytest.mark.parametrize(
     ("neuron", "back", "verdict"),
     [
-        (FORGETFUL, False, Comparison.EQUAL),
-        (LEAKY, True, Comparison.DIFFERENT),
-        (INTEGRATE, True, Comparison.FAILS),
+        (FORGETFUL, False, Verdict.EQUAL),
+        (LEAKY, True, Verdict.DIFFERENT),
+        (INTEGRATE, True, Verdict.FAILS),
     ],
 )
 def test_the_importer_of_snntorch_is_run_and_compared(
-    neuron: Neuron, back: bool, verdict: Comparison, tmp_path: Path
+    neuron: Neuron, back: bool, verdict: Verdict, tmp_path: Path
 ) -> None:
     pytest.importorskip("nirtorch")
     path = tmp_path / "net.nir"
@@ -293,11 +293,11 @@ def test_the_importer_of_snntorch_is_run_and_compared(
     assert 0.02 < np.mean(trial.expected) < 0.98
     found = examine(trial, "snntorch", ours=False, deadline=60.0)
     assert (found.result, found.reader, found.version is None) == (verdict, "snntorch", False)
-    if verdict is Comparison.FAILS:
+    if verdict is Verdict.FAILS:
         assert (found.equal, found.note) == (None, "AssertionError: r != 1 not supported")
     else:
         assert found.equal is not None
-        assert (found.equal == 1.0) is (verdict is Comparison.EQUAL)
+        assert (found.equal == 1.0) is (verdict is Verdict.EQUAL)
 
 
 def counting(x: torch.Tensor, state: int | None = None) -> tuple[torch.Tensor, int]:
@@ -328,7 +328,7 @@ def test_modules_of_every_importer_are_taken_step_by_step(
         return lambda x: counting(x.unflatten(0, (batch_size, -1)))[0].flatten(0, 1)
 
     monkeypatch.setitem(sys.modules, place, SimpleNamespace(**{importer: made}))
-    sent = RUNNERS[framework](None, inputs, 5)
+    sent = RUNNERS[framework](None, np.repeat(inputs[:, None], 5, axis=1))
     wanted = inputs[:, None] * np.arange(1, 6)[None, :, None]
     np.testing.assert_allclose(sent, wanted, rtol=1e-6)
 
@@ -350,5 +350,5 @@ def test_a_framework_that_is_silent_is_given_up(tmp_path: Path) -> None:
     write(pair(INTEGRATE, back=True), path)
     trial = prepare(path, read(path), samples=1, steps=4)
     found = examine(trial, "emulator", ours=True, deadline=0.01)
-    assert found.result is Comparison.FAILS
+    assert found.result is Verdict.FAILS
     assert found.note == "no progress for 0.01 s"

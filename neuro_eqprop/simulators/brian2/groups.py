@@ -56,7 +56,7 @@ def neurons(
     group.outside = (population.bias + stimulus.current.get(population.name, nothing)).ravel()
     group.pull = stimulus.pull.get(population.name, nothing).ravel()
     if isinstance(population.neuron, Spiking):
-        group.v = population.neuron.threshold / 2
+        group.v = population.neuron.resting_voltage
     return group
 
 

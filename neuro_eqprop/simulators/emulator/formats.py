@@ -125,7 +125,7 @@ def exact_range(neurons: Iterable[Spiking], weights: list[tuple[int, float]]) ->
         if (neuron.current_decay, neuron.voltage_decay, neuron.follow) != (1.0, 0.0, None):
             return None
         ends = [each for each in (neuron.floor, neuron.ceiling) if not isinf(each)]
-        constants += [neuron.threshold, neuron.threshold / 2, *ends]
+        constants += [neuron.threshold, neuron.resting_voltage, *ends]
         limit = max(limit, neuron.threshold, abs(neuron.floor), abs(neuron.ceiling))
     values = np.array(constants)
     exponent = common_exponent(values, float(np.abs(values).max()))

@@ -59,8 +59,8 @@ KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
 """Further constants of spiking units."""
 THETA, INVERSE, DAMPING, UNIT = range(3, 7)
 """Further constants of graded units; INVERSE is 1 / theta if that is exact, else 0."""
-SCALE = 9
-"""The value of one in the sums of a population."""
+SCALE, RESTING = 9, 10
+"""The value of one in the sums of a population, and the voltage at which a sample starts."""
 BEFORE, GAIN, STEP = range(3)
 """Columns of the courses of what follows a rate: lambda of the step before, lambda, eps."""
 WRAPS, SATURATIONS = range(2)
@@ -821,12 +821,12 @@ def begin(network: FlatNetwork, x: np.uint64, space: Workspace) -> None:
     for p in range(populations.shape[0]):
         lane, units = x + uint64(populations[p, FIRST]), units_of(populations, p)
         spiking = populations[p, KIND] == SPIKING
-        half = network.constants[p, THRESHOLD] / like(2, state) if spiking else like(0, state)
+        rest = network.constants[p, RESTING] if spiking else like(0, state)
         for first in range(uint64(0), units, TILE):
             o, left = (lane + first) * uint64(ROWS), units - first
             for i in range(TILE):
                 space.one[lane + first + i] = 0
-                state[o + HELD + i] = half if i < left else like(0, state)
+                state[o + HELD + i] = rest if i < left else like(0, state)
             for row in (OUTSIDE, CURRENT, SUM_BETA, SENT):
                 for i in range(TILE):
                     state[o + row + i] = 0

@@ -290,7 +290,8 @@ def tabulate(network: SpikingNetwork) -> Tables:
         rows.append([start, stop, graded, gated, follows(population.neuron), first])
         first += to_tiles(population.size)
     packed = Packed(network)
-    values = [[*constants(numbers[name]), packed.unit(name)] for name in place]
+    rests = {name: float(getattr(each, "start", 0.0)) for name, each in numbers.items()}
+    values = [[*constants(numbers[name]), packed.unit(name), rests[name]] for name in place]
     exact = packed.exact_range() if network.fixed is None else None
     return Tables(
         network,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import frexp, log2
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.learner import LavaLearner
 from neuro_eqprop.simulators.lava.native.plan import (
+    INPUT_EXP,
     SPARSE_BELOW,
-    Edge,
-    Layer,
-    Plan,
+    StockEdge,
+    StockLayer,
+    StockPlan,
+    largest_drive,
     message_threshold,
+    scale_of,
 )
 from neuro_eqprop.simulators.lava.setup import prepare_import
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Spiking, SpikingNetwork
@@ -34,11 +38,13 @@ from neuro_eqprop.spiking.make_plastic import (
 from neuro_eqprop.spiking.plasticity import LearningRule, TrainingSamples, engine_for
 
 if TYPE_CHECKING:
-    from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork
+    from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork, ExactPlan
     from neuro_eqprop.simulators.lava.native.learning.network import LearningNetwork
     from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
 
 NEURONS = ("exact", "stock")
+FINEST_INPUT = 30
+"""Most fractional bits of the input in fixed point."""
 RATE, THETA, TAU, LIMIT = 0.05, 2.0**-8, 8.0, 4.0
 INTEGER_LIMIT = 1.0
 """Learning rate, theta, trace time constant and weight limits: the defaults of `learn_on_chip`."""
@@ -50,6 +56,8 @@ def lava_network(
     neurons: str = "exact",
     reset_interval: int | None = None,
     threshold: float | None = None,
+    inputs: npt.ArrayLike | None = None,
+    source: ExactNetwork | StockNetwork | None = None,
     name: str | None = None,
 ) -> ExactNetwork | StockNetwork:
     """The model as one Lava process, see `SpikingModel.to_lava`."""
@@ -62,7 +70,7 @@ def lava_network(
         )
     if threshold is not None and not threshold > 0:
         raise ValueError(f"threshold must be above zero, not {threshold}")
-    graded = isinstance(spiking.network[spiking.network.output].neuron, Graded)
+    graded = spiking.network[spiking.network.output].neuron.graded
     if threshold is not None and not (neurons == "stock" and graded):
         raise ValueError("threshold applies only to neurons='stock' with code 'graded'")
     prepare_import()
@@ -71,25 +79,61 @@ def lava_network(
             f"a Lava process takes its input through port `inp`, not as {spiking.input.name!r} "
             f"spikes; use to_spiking(input='current')"
         )
+    rows = None if inputs is None else spiking.samples(inputs)
     if neurons == "stock":
-        plain = lower_network(spiking.rate, spiking.exact, code=spiking.coding.code)
-        return stock_network(
+        plain = spiking
+        if spiking.bits is not None or spiking.nudged:
+            plain = lower_network(spiking.rate, spiking.exact, code=spiking.coding.code)
+        stock = stock_plan(
             plain.network,
             plain.input_weights,
             bits=spiking.bits,
             reset_interval=reset_interval,
             threshold=threshold,
-            name=name,
+            inputs=rows,
         )
-    from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork, ExactPlan
+        from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
 
+        if source is not None and source.graded != graded:
+            raise BackendError(
+                "stock neurons of code 'graded' sum changes, and those of code 'rate' take spikes; "
+                "the source sends the other: use neurons='exact'"
+            )
+        unit = None if source is None else -round(log2(source.out_scale))
+        return StockNetwork(replace(stock, input_exp=unit), name)
+    from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork
+
+    return ExactNetwork(exact_plan(spiking, reset_interval, rows, source), name)
+
+
+def exact_plan(
+    spiking: LoweredNetwork,
+    reset_interval: int | None,
+    inputs: Array | None,
+    source: ExactNetwork | StockNetwork | None,
+) -> ExactPlan:
+    """The network for exact processes, with an input port for these samples or this source."""
+    from neuro_eqprop.simulators.lava.native.exact.network import ExactPlan, InputPort
+
+    if source is not None:
+        port = InputPort(source.out_scale, changes=source.graded)
+    else:
+        port = InputPort(1.0 if spiking.network.fixed is None else 2.0 ** -input_exponent(inputs))
+    network, coding = spiking.network, spiking.coding
     try:
-        plan = ExactPlan(
-            spiking.network, spiking.input_weights, spiking.coding.grid, reset_interval
+        return ExactPlan(
+            network, spiking.input_weights, coding.grid, reset_interval, port, coding.tail
         )
     except ValueError as error:
         raise BackendError(str(error)) from error
-    return ExactNetwork(plan, name)
+
+
+def input_exponent(inputs: Array | None) -> int:
+    """k, where `inp` takes multiples of 2^-k: the finest for which samples fit 32-bit sources."""
+    if inputs is None:
+        return INPUT_EXP
+    most = float(np.abs(inputs).max(initial=0.0))
+    return min(FINEST_INPUT, 30 - int(frexp(most)[1])) if most else FINEST_INPUT
 
 
 def learning_network(
@@ -142,16 +186,16 @@ def learning_network(
     return LearningNetwork(LearningPlan(plastic, tuple(rates), model), name)
 
 
-def stock_network(
+def stock_plan(
     network: SpikingNetwork,
     feeds: Mapping[str, Array],
     *,
     bits: int | None = None,
     reset_interval: int | None = None,
     threshold: float | None = None,
-    name: str | None = None,
-) -> StockNetwork:
-    """The network as one Lava process with only Lava's own sub-processes.
+    inputs: Array | None = None,
+) -> StockPlan:
+    """Layers and weights for stock processes.
 
     Parameters
     ----------
@@ -166,29 +210,14 @@ def stock_network(
     threshold : float, optional
         Least change of a rate for which a graded unit sends a message; the default is 1/256 or
         less, depending on the weights.
-    name : str, optional
-        The name of the process.
+    inputs : array (samples, features), optional
+        Samples whose drives the states hold in fixed point; the default are values in 0..1.
 
     Raises
     ------
     BackendError
         If stock processes cannot run the network; the message gives the reason.
     """
-    from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
-
-    plan = stock_plan(network, feeds, bits=bits, reset_interval=reset_interval, threshold=threshold)
-    return StockNetwork(plan, name)
-
-
-def stock_plan(
-    network: SpikingNetwork,
-    feeds: Mapping[str, Array],
-    *,
-    bits: int | None = None,
-    reset_interval: int | None = None,
-    threshold: float | None = None,
-) -> Plan:
-    """Layers and weights for stock processes; arguments as in `stock_network`."""
     check_stock(network)
     graded = isinstance(network.populations[0].neuron, Graded)
     layers = []
@@ -197,13 +226,13 @@ def stock_plan(
         low, high = 0.0, 1.0
         if isinstance(neuron, Graded):
             low, high = neuron.activation.low, neuron.activation.high
-        layers.append(Layer(population.name, population.bias, low, high))
+        layers.append(StockLayer(population.name, population.bias, low, high))
     entry = "input" if "input" not in {p.name for p in network.populations} else "input data"
-    edges = [Edge(entry, target, sparse(weight)) for target, weight in feeds.items()]
-    edges += [Edge(p.source, p.target, sparse(p.weight)) for p in network.projections]
+    edges = [StockEdge(entry, target, sparse(weight)) for target, weight in feeds.items()]
+    edges += [StockEdge(p.source, p.target, sparse(p.weight)) for p in network.projections]
     features = max((weight.shape[1] for weight in feeds.values()), default=0)
     try:
-        return Plan(
+        plan = StockPlan(
             features,
             tuple(layers),
             tuple(edges),
@@ -214,6 +243,10 @@ def stock_plan(
             message_threshold(edges, entry) if threshold is None else threshold,
             input=entry,
         )
+        if inputs is not None:
+            plan = replace(plan, largest_drive=largest_drive(plan, inputs))
+        scale_of(plan)
+        return plan
     except ValueError as error:
         raise BackendError(f"stock Lava processes cannot run this network: {error}") from error
 
@@ -261,4 +294,6 @@ def neuron_limit(population: Population) -> str | None:
     assert isinstance(neuron, Spiking)
     if (neuron.current_decay, neuron.voltage_decay, neuron.threshold) != (1.0, 0.0, 1.0):
         return f"population {name!r} leaks or has a threshold other than 1"
+    if neuron.resting_voltage != 1 / 2:
+        return f"population {name!r} does not start at half its threshold"
     return None

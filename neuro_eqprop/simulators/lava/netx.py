@@ -23,9 +23,9 @@ from neuro_eqprop.files.hdf5 import create_hdf5
 from neuro_eqprop.files.write import atomic
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.native.plan import (
-    Edge,
-    Layer,
-    Plan,
+    StockEdge,
+    StockLayer,
+    StockPlan,
     biases,
     expanded,
     integers,
@@ -47,7 +47,7 @@ class NetxCoding:
     features: int
     units: int
     """Number of units of `out`."""
-    output: Layer
+    output: StockLayer
     first: int
     """Index of the first unit of the output layer in `out`."""
 
@@ -77,7 +77,7 @@ class NetxCoding:
         return np.asarray(low + total).T
 
 
-def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
+def write_netx(plan: StockPlan, path: str | Path) -> NetxCoding:
     """Write a graded network as a netx file; returns the coding of its input and output.
 
     Load it with `netx.hdf5.Network(net_config=path, input_message_bits=24)`.
@@ -108,7 +108,10 @@ def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
 
 
 def block(
-    plan: Plan, targets: Sequence[Layer], edges: Sequence[Edge], sources: Sequence[Layer] = ()
+    plan: StockPlan,
+    targets: Sequence[StockLayer],
+    edges: Sequence[StockEdge],
+    sources: Sequence[StockLayer] = (),
 ) -> Array:
     """The weights of several edges as one matrix over the relu units of all layers."""
     rows, columns = (
@@ -138,8 +141,8 @@ def dense(
     file: h5py.File,
     number: int,
     kind: str,
-    layers: Sequence[Layer],
-    plan: Plan,
+    layers: Sequence[StockLayer],
+    plan: StockPlan,
     **matrices: Array,
 ) -> None:
     """Write a dense layer of sigma-delta units; `matrices` are weights under their netx names."""

@@ -33,8 +33,8 @@ from neuro_eqprop.files.arrays import write_npz
 from neuro_eqprop.files.subprocess import capture
 from neuro_eqprop.files.write import write_text
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.lava.native.plan import Plan
-from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.simulators.lava.native.plan import StockPlan
+from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.spiking.serialize import describe, synapse_arrays
 
 Arrays: TypeAlias = dict[str, Any]
@@ -125,7 +125,7 @@ def rewritten(text: str, name: str) -> str:
     )
 
 
-def stock_description(plan: Plan) -> tuple[dict[str, Any], Arrays]:
+def stock_description(plan: StockPlan) -> tuple[dict[str, Any], Arrays]:
     """A plan of stock processes as JSON and arrays."""
     arrays: Arrays = {f"bias{k}": layer.bias for k, layer in enumerate(plan.layers)}
     for k, edge in enumerate(plan.edges):
@@ -140,6 +140,7 @@ def stock_description(plan: Plan) -> tuple[dict[str, Any], Arrays]:
         "bits": plan.bits,
         "threshold": plan.threshold,
         "input": plan.input,
+        "largest_drive": plan.largest_drive,
     }
     return description, arrays
 
@@ -163,15 +164,20 @@ def matrix_arrays(name: str, weight: Array | csr_matrix) -> Arrays:
     }
 
 
-def exact_description(
-    network: SpikingNetwork, feeds: Mapping[str, Array], grid: float
-) -> tuple[dict[str, Any], Arrays]:
-    """A spiking network and its input weights as JSON and arrays."""
+def exact_description(spiking: LoweredNetwork, scale: float) -> tuple[dict[str, Any], Arrays]:
+    """A spiking network, its input weights and the unit of its input as JSON and arrays."""
+    network, feeds = spiking.network, spiking.input_weights
     arrays: Arrays = {f"bias{k}": p.bias for k, p in enumerate(network.populations)}
     for k, p in enumerate(network.projections):
         arrays |= synapse_arrays(p.synapses, f"weight{k}")
     arrays |= {f"feed{k}": weight for k, weight in enumerate(feeds.values())}
-    description = {"network": describe(network), "feeds": list(feeds), "grid": grid}
+    description = {
+        "network": describe(network),
+        "feeds": list(feeds),
+        "grid": spiking.coding.grid,
+        "inp_scale": scale,
+        "tail": spiking.coding.tail,
+    }
     return description, arrays
 
 
@@ -225,7 +231,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from {name}.processes.plan import Edge, Layer, Plan
+from {name}.processes.plan import StockEdge, StockLayer, StockPlan
 from {name}.processes.stock.network import StockNetwork
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
@@ -237,14 +243,14 @@ def network(reset_interval: int | None = None, name: str | None = None) -> Stock
         arrays = {{key: file[key] for key in file.files}}
     facts = json.loads(str(arrays["description"]))
     layers = tuple(
-        Layer(label, arrays[f"bias{{k}}"], bound(low, -inf), bound(high, inf))
+        StockLayer(label, arrays[f"bias{{k}}"], bound(low, -inf), bound(high, inf))
         for k, (label, low, high) in enumerate(facts["layers"])
     )
     edges = tuple(
-        Edge(source, target, matrix(arrays, f"weight{{k}}"))
+        StockEdge(source, target, matrix(arrays, f"weight{{k}}"))
         for k, (source, target) in enumerate(facts["edges"])
     )
-    plan = Plan(
+    plan = StockPlan(
         facts["features"],
         layers,
         edges,
@@ -254,6 +260,7 @@ def network(reset_interval: int | None = None, name: str | None = None) -> Stock
         reset_interval,
         facts["threshold"],
         facts["input"],
+        facts["largest_drive"],
     )
     return StockNetwork(plan, name)
 
@@ -278,7 +285,7 @@ from pathlib import Path
 import numpy as np
 
 from {name}.numerics.spiking.serialize import read_synapses, rebuild
-from {name}.processes.exact.network import ExactNetwork, ExactPlan
+from {name}.processes.exact.network import ExactNetwork, ExactPlan, InputPort
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
 
@@ -296,7 +303,9 @@ def network(reset_interval: int | None = None, name: str | None = None) -> Exact
     ]
     feeds = {{target: arrays[f"feed{{k}}"] for k, target in enumerate(facts["feeds"])}}
     spiking = rebuild(described, biases, synapses)
-    return ExactNetwork(ExactPlan(spiking, feeds, facts["grid"], reset_interval), name)
+    port = InputPort(facts["inp_scale"])
+    plan = ExactPlan(spiking, feeds, facts["grid"], reset_interval, port, facts["tail"])
+    return ExactNetwork(plan, name)
 '''
 LOADERS = {"stock": STOCK_LOADER, "exact": EXACT_LOADER}
 EXAMPLE = '''"""Run samples through the network: RingBuffer -> network -> RingBuffer."""

@@ -6,20 +6,16 @@ import atexit
 import gc
 import multiprocessing
 import multiprocessing.util  # its own handler is registered on import; ours must run before it
-import os
 import sys
-from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
-from threading import Thread
 from typing import Any
 
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava.install import COMMAND, make_importable
+from neuro_eqprop.simulators.lava.native.watch import end_runtime
 
 RUNTIME = "lava.magma.runtime.runtime"
-GRACE = 5.0
-"""Seconds that a network has to stop by itself when the program ends."""
 
 
 def prepare_import() -> None:
@@ -53,27 +49,14 @@ def end_networks_at_exit() -> None:
     atexit.register(end_networks)
 
 
-def end_networks(grace: float = GRACE) -> None:
+def end_networks() -> None:
     """Stop the Lava networks of this process that still run, and kill what does not stop.
 
     Without this a program that ends between `run` and `stop`, by an error or by `sys.exit`, waits
     for ever: multiprocessing joins the processes of the network, and they wait for a message.
     """
     for runtime in runtimes():
-        infrastructure = runtime._messaging_infrastructure
-        actors = [actor for actor in infrastructure.actors if is_own(actor)]
-        if not actors:
-            continue
-        if runtime._is_started and all(actor.is_alive() for actor in actors):
-            stopping = Thread(target=stop_quietly, args=(runtime,), daemon=True)
-            stopping.start()
-            stopping.join(grace)
-        runtime._is_started = runtime._is_running = False  # else its destructor stops it again
-        for actor in filter(is_own, actors):
-            actor.kill()
-            multiprocessing.Process.join(actor)
-        with suppress(Exception):  # it has ended, or its process was killed
-            infrastructure.smm.shutdown()
+        end_runtime(runtime, stop_first=True)
 
 
 def runtimes() -> list[Any]:
@@ -86,14 +69,3 @@ def runtimes() -> list[Any]:
         for thing in gc.get_objects()
         if type(thing) is module.Runtime and thing._messaging_infrastructure is not None
     ]
-
-
-def is_own(actor: Any) -> bool:  # noqa: ANN401
-    """Whether a process of a network is a child of this one, and was not joined yet."""
-    return actor._parent_pid == os.getpid() and not actor._is_done
-
-
-def stop_quietly(runtime: Any) -> None:  # noqa: ANN401
-    """Stop a runtime; what goes wrong is of no interest any more."""
-    with suppress(Exception):
-        runtime.stop()

@@ -1,24 +1,44 @@
-"""Convert a NIR graph of another program to a spiking network, under explicit assumptions."""
+"""What NIR leaves open about the steps of a graph, and how each framework decides it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
-import numpy as np
-
-from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.simulators.nir.document import Document, Feed, NirError, library
-from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, SpikingNetwork
+from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.spiking.ir import Reset
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """Settings that NIR leaves open: dt in seconds, delay of edges in steps, reset and limits.
+    """Settings that NIR leaves open.
 
-    A voltage starts at half its threshold, and a neuron fires at its threshold, as in `ir`.
+    Parameters
+    ----------
+    dt : float
+        Duration of a step, in seconds.
+    delay : int
+        Steps that each edge between neurons takes. With 0, edges to the next layer take none and
+        those from a layer to itself one, as in PyTorch; the network then runs `latency` steps late.
+    reset : Reset
+        What happens to the voltage after a spike: zero (or `v_reset`), or minus the threshold.
+    floor, ceiling : float
+        Limits of the voltage.
+    start : float, optional
+        The voltage at which a sample starts; None means half the threshold.
+    strict : bool
+        Whether a neuron fires only above its threshold, not at it.
+    exact : bool
+        Whether time constants decay as exp(-dt / tau), not as 1 - dt / tau (forward Euler).
+    spikes : bool
+        Whether the input arrives as spikes at rates of 0..1, not as a constant current.
+
+    Examples
+    --------
+    >>> from neuro_eqprop.simulators.nir.assume import find_assumptions
+    >>> find_assumptions("snntorch").strict
+    True
     """
 
     dt: float
@@ -26,77 +46,33 @@ class Assumptions:
     reset: Reset = Reset.ZERO
     floor: float = -inf
     ceiling: float = inf
+    start: float | None = None
+    strict: bool = False
+    exact: bool = False
+    spikes: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.dt < inf or self.delay < 0:
+            raise ValueError(
+                f"dt must be above zero and delay at least 0, not {self.dt} and {self.delay}"
+            )
 
 
-def assumed(graph: Any, assume: Assumptions) -> Document:  # noqa: ANN401
-    """The document with the graph's equations discretised by forward Euler."""
-    nir = library()
-    known = (nir.Input, nir.Output, nir.Linear, nir.Affine, nir.IF, nir.LIF, nir.CubaLIF)
-    for name, node in graph.nodes.items():
-        if not isinstance(node, known):
-            raise NirError(f"its node {name!r} is a {type(node).__name__}, which is not supported")
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        raise NirError("it does not have exactly one input and one output")
-    neurons = [n for n, node in graph.nodes.items() if isinstance(node, known[4:])]
-    read = [a for a, b in graph.edges if isinstance(graph.nodes[b], nir.Output)]
-    if len(read) != 1 or read[0] not in neurons:
-        raise NirError("its output is not one population")
-    populations, feeds, projections = [], [], []
-    for name in neurons:
-        cell, gain, bias = neuron(name, graph.nodes[name], assume)
-        for source, weight, shift in paths(graph, name, size=gain.size):
-            if shift.any() and cell.current_decay < 1.0:
-                raise NirError(f"a bias would pass the synapses of {name!r}, which none does here")
-            bias = bias + gain * shift
-            scaled = gain[:, None] * weight
-            if isinstance(graph.nodes[source], nir.Input):
-                feeds.append(Feed(name, scaled))
-            else:
-                projections.append(Projection(source, name, scaled, assume.delay))
-        populations.append(Population(name, cell, bias))
-    network = SpikingNetwork(assume.dt, tuple(populations), tuple(projections), read[0])
-    return Document(network, tuple(feeds))
+PRESETS: Mapping[str, Assumptions] = {
+    "snntorch": Assumptions(1e-4, delay=0, start=0.0, strict=True),
+    "norse": Assumptions(1e-3, delay=0, start=0.0, strict=True),
+    "spikingjelly": Assumptions(1e-4, delay=0, start=0.0),
+    "sinabs": Assumptions(1e-4, delay=0, start=0.0, reset=Reset.SUBTRACT),
+    "rockpool": Assumptions(1e-3, delay=0, start=0.0, reset=Reset.SUBTRACT, exact=True),
+    "lava-dl": Assumptions(1e-3, delay=1, start=0.0, strict=True),
+}
+"""How frameworks run the graphs that they export."""
 
 
-def paths(graph: Any, target: str, *, size: int) -> Iterator[tuple[str, Array, Array]]:  # noqa: ANN401
-    """Source, weight and bias of each input path of a population; a bare edge is the identity."""
-    nir = library()
-    for before in (a for a, b in graph.edges if b == target):
-        node = graph.nodes[before]
-        if not isinstance(node, nir.Linear | nir.Affine):
-            yield before, np.eye(size), np.zeros(size)
-            continue
-        sources = [a for a, b in graph.edges if b == before]
-        if len(sources) != 1 or isinstance(graph.nodes[sources[0]], nir.Linear | nir.Affine):
-            raise NirError(f"its node {before!r} does not come from exactly one population")
-        weight = np.asarray(node.weight, dtype=np.float64)
-        bias = getattr(node, "bias", None)
-        yield sources[0], weight, np.zeros(size) if bias is None else np.asarray(bias, float)
-
-
-def neuron(name: str, node: Any, assume: Assumptions) -> tuple[Spiking, Array, Array]:  # noqa: ANN401
-    """The neuron of this package, the scale of its input currents, and its bias."""
-    nir, dt = library(), assume.dt
-    if np.any(node.v_reset):
-        raise NirError(f"its node {name!r} resets to {np.ravel(node.v_reset)[0]:g}, not to zero")
-    gain = dt * np.ravel(np.asarray(node.r, dtype=np.float64))
-    fade, leak, bias = 1.0, 0.0, np.zeros_like(gain)
-    if not isinstance(node, nir.IF):
-        cuba = isinstance(node, nir.CubaLIF)
-        leak = dt / same(node.tau_mem if cuba else node.tau, f"{name}.tau")
-        gain = leak * gain / dt
-        bias = leak * np.ravel(np.asarray(node.v_leak, dtype=np.float64))
-        if cuba:
-            fade = dt / same(node.tau_syn, f"{name}.tau_syn")
-            gain = gain * fade * np.ravel(np.asarray(node.w_in, dtype=np.float64))
-    threshold = same(node.v_threshold, f"{name}.v_threshold")
-    cell = Spiking(fade, leak, threshold, assume.reset, assume.floor, assume.ceiling)
-    return cell, gain, bias
-
-
-def same(values: Any, name: str) -> float:  # noqa: ANN401
-    """The common value of all neurons of a population; raises NirError if they differ."""
-    found = np.unique(np.asarray(values, dtype=np.float64))
-    if found.size != 1 or not found[0] > 0:
-        raise NirError(f"its {name} is not one value above zero for all neurons")
-    return float(found[0])
+def find_assumptions(assume: str | Assumptions) -> Assumptions:
+    """The assumptions of a framework; others are returned unchanged."""
+    if isinstance(assume, Assumptions):
+        return assume
+    if assume not in PRESETS:
+        raise UnknownNameError("framework", assume, PRESETS)
+    return PRESETS[assume]

@@ -16,8 +16,9 @@ from neuro_eqprop.common.arrays import Array, type_name
 from neuro_eqprop.files.hdf5 import create_hdf5
 from neuro_eqprop.files.probe import ProbeError, allow_bytes, call_reader, memory_file, open_copy
 from neuro_eqprop.files.read import one_line
-from neuro_eqprop.simulators.nir.assume import Assumptions, assumed
+from neuro_eqprop.simulators.nir.assume import Assumptions
 from neuro_eqprop.simulators.nir.document import Document, Feed, NirError, damaged, library
+from neuro_eqprop.simulators.nir.foreign import assumed
 from neuro_eqprop.simulators.nir.write import KEY, SEMANTICS, VERSION, graph_of
 from neuro_eqprop.spiking.ir import Reset, SpikingNetwork
 from neuro_eqprop.spiking.serialize import rebuild, text

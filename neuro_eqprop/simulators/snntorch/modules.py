@@ -71,7 +71,7 @@ class SpikingLayer(nn.Module):
         self.neuron = neuron
         self.leaky = leaky(neuron)
         self.u = torch.zeros(samples, size, dtype=torch.float64)
-        self.voltage = torch.full_like(self.u, neuron.threshold / 2)
+        self.voltage = torch.full_like(self.u, neuron.resting_voltage)
         self.drive = self.message = self.held = torch.zeros_like(self.u)
 
     def forward(self, one: Tensor, by_beta: Tensor, outside: Tensor, beta: float) -> None:

@@ -15,7 +15,7 @@ from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.lava.export import stock_network
+from neuro_eqprop.simulators.lava.export import stock_plan
 from neuro_eqprop.spiking.codes import GRADED, RATE, Code, Coding
 from neuro_eqprop.spiking.lower import lower
 
@@ -38,7 +38,10 @@ def spiking(
     params["output"] = np.array([0.1, 0.3, 0.2, 0.4])
     lowered = lower(network, params, dt=1e-3, coding=Coding(code), nudged=False)
     feeds = {"hidden": params["input->hidden"]}
-    return stock_network(lowered, feeds, bits=bits, reset_interval=reset_interval), params
+    plan = stock_plan(lowered, feeds, bits=bits, reset_interval=reset_interval)
+    from neuro_eqprop.simulators.lava.native.stock.network import StockNetwork
+
+    return StockNetwork(plan), params
 
 
 def run(net: StockNetwork, data: Array, steps: int, *names: str) -> list[Array]:

@@ -321,13 +321,12 @@ def test_a_recurrent_graph_gets_the_delay_that_is_assumed(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        (lif(v_reset=-0.5), "resets to -0.5"),
-        (lif(v_threshold=[1.0, 2.0]), "v_threshold is not one value"),
-        (lif(tau=0.5), "does not lie between 0 and 1"),
-        (nir.Threshold(np.ones(2)), "is a Threshold"),
+        (lif(tau=0.5), "tau is shorter than the step of 1 s"),
+        (lif(v_threshold=[1.0, -2.0]), "v_threshold is not above its reset"),
+        (nir.LI(np.full(2, 4.0), np.ones(2), np.zeros(2)), "has no threshold"),
         (
             nir.CubaLIF(*(np.full(2, 4.0) for _ in range(3)), np.zeros(2), np.ones(2)),
-            "a bias would pass the synapses",
+            "filters its input in synapses",
         ),
     ],
 )

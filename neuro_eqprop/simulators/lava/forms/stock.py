@@ -14,7 +14,7 @@ import numpy as np
 from neuro_eqprop.simulators.experiment import Experiment, load
 from neuro_eqprop.simulators.lava.export import stock_plan
 from neuro_eqprop.simulators.lava.forms.exact import connected
-from neuro_eqprop.simulators.lava.native.plan import Plan, Scale, scale_of
+from neuro_eqprop.simulators.lava.native.plan import StockPlan, StockScale, scale_of
 from neuro_eqprop.simulators.lava.native.stock.recorded import RecordedStock
 from neuro_eqprop.simulators.lava.recording import SampleFiles
 
@@ -34,7 +34,7 @@ def build(folder: Path) -> Iterator[tuple[RecordedStock, int]]:
         yield network, experiment.stimulus.samples * experiment.steps
 
 
-def plan_of(experiment: Experiment) -> tuple[Plan, Scale]:
+def plan_of(experiment: Experiment) -> tuple[StockPlan, StockScale]:
     """The network for stock processes, and scales that fit the currents of all samples."""
     network, stimulus = experiment.network, experiment.stimulus
     bits = None if network.fixed is None else 8

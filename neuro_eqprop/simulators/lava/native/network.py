@@ -6,16 +6,47 @@ wherever possible.
 
 # No `from __future__ import annotations`: Lava executes this file under another module name.
 
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from lava.magma.core import run_configs
 from lava.magma.core.model.sub.model import AbstractSubProcessModel
+from lava.magma.core.process.ports.ports import OutPort
 from lava.magma.core.process.process import AbstractProcess
+from lava.proc.io.sink import RingBuffer
 
-from neuro_eqprop.simulators.lava.native.plan import Array, Row, run_config, table
+from neuro_eqprop.simulators.lava.native.plan import Array, Row, identifier, run_config, table
+from neuro_eqprop.simulators.lava.native.watch import SILENCE, run_watched
+
+SOURCE_BITS = 31
+"""Bits of an integer of Lava's sources in fixed point, without its sign."""
+DVS_FIELDS = 4
+"""Fields of an event of a camera: time, x, y, polarity."""
+
+
+class Events(NamedTuple):
+    """Messages of a port: the step (from zero), the unit and the value of each."""
+
+    t: npt.NDArray[np.int64]
+    unit: npt.NDArray[np.int64]
+    value: Array
+
+
+class EventReader:
+    """Keeps the messages of a port in a stock `RingBuffer`; make it before the run."""
+
+    def __init__(self, port: OutPort, steps: int) -> None:
+        self.sink = RingBuffer(shape=port.shape, buffer=steps)
+        port.connect(self.sink.a_in)
+
+    def read(self) -> Events:
+        """The messages so far, in the order of their steps; call it before `stop()`."""
+        data = self.sink.data.get()
+        t, unit = np.nonzero(data.T)
+        return Events(t, unit, data[unit, t])
 
 
 class ExportedNetwork(AbstractProcess):  # type: ignore[misc]
@@ -25,11 +56,18 @@ class ExportedNetwork(AbstractProcess):  # type: ignore[misc]
     """Names of the input ports, which must be connected."""
     ENCODED = "encode(x, steps)"
     """The call that returns their data, for error messages."""
+    budget_on: Callable[[str], Any] | None = None
+    """Where `to_lava` made the network: its budget on a chip."""
 
     @property
     def tag(self) -> str:
         """The tag of a run configuration: `Loihi2SimCfg(select_tag=net.tag)`."""
         raise NotImplementedError
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it computes in fixed point."""
+        return self.tag == "fixed_pt"
 
     def processes(self) -> tuple[Row, ...]:
         """The leaf processes: name, class, whether it is Lava's own, units, synapses."""
@@ -38,34 +76,45 @@ class ExportedNetwork(AbstractProcess):  # type: ignore[misc]
     def __str__(self) -> str:
         return table(self.processes())
 
+    def __enter__(self) -> Any:  # noqa: ANN401
+        return self
+
     def run_config(self, *, hardware: bool = False) -> Any:  # noqa: ANN401
         """Lava's run configuration for this network: on the CPU, or on Loihi 2."""
         stock = all(row.stock for row in self.processes())
         return run_config(self.tag, stock=stock, hardware=hardware)
 
-    def run(self, condition: Any, run_cfg: Any = None, compile_config: Any = None) -> None:  # noqa: ANN401
+    def run(
+        self,
+        condition: Any,  # noqa: ANN401
+        run_cfg: Any = None,  # noqa: ANN401
+        compile_config: Any = None,  # noqa: ANN401
+        *,
+        timeout: float | None = SILENCE,
+    ) -> None:
         """Run this and all connected processes, like `AbstractProcess.run`.
 
-        `run_cfg` defaults to `run_config()` in the first run.
+        Parameters
+        ----------
+        condition : RunSteps or RunContinuous
+            How long to run.
+        run_cfg : RunConfig, optional
+            Defaults to `run_config()` in the first run.
+        compile_config : dict, optional
+            Options of Lava's compiler.
+        timeout : float, optional
+            Seconds without a step after which the run is ended with a `TimeoutError` that names the
+            process that stands still; None waits for ever. A process that fails ends the run at
+            once, with a `RuntimeError`.
         """
         if run_cfg is None and self.runtime is None:
             run_cfg = self.run_config()
-        super().run(condition, run_cfg, compile_config)
+        run_watched(self, condition, run_cfg, compile_config, timeout=timeout)
 
     def compile(self, run_cfg: Any, compile_config: Any = None) -> Any:  # noqa: ANN401
-        """Compile this and all connected processes.
-
-        Raises ValueError for an unconnected port or a wrong tag, which would hang the run.
-        """
+        """Compile this and all connected processes; they can be compiled again after an error."""
         self.check_connected()
-        if isinstance(run_cfg, run_configs.AbstractLoihiHWRunCfg):
-            self.run_config(hardware=True)
-        chosen = getattr(run_cfg, "select_tag", self.tag)
-        if chosen != self.tag:
-            raise ValueError(
-                f"this network has process models with tag {self.tag!r}, and the run configuration "
-                f"selects {chosen!r}; use run_cfg=net.run_config()"
-            )
+        self.check_config(run_cfg)
         return super().compile(run_cfg, compile_config)
 
     def check_connected(self) -> None:
@@ -76,18 +125,183 @@ class ExportedNetwork(AbstractProcess):  # type: ignore[misc]
                     f"port `{name}` is not connected: connect a RingBuffer with {self.ENCODED}"
                 )
 
+    def check_config(self, run_cfg: Any) -> None:  # noqa: ANN401
+        """Raise an error for a run configuration that has no right process models."""
+        if isinstance(run_cfg, run_configs.AbstractLoihiHWRunCfg):
+            self.run_config(hardware=True)
+        chosen = getattr(run_cfg, "select_tag", self.tag)
+        if chosen != self.tag:
+            raise ValueError(
+                f"this network has process models with tag {self.tag!r}, and the run configuration "
+                f"selects {chosen!r}; use run_cfg=net.run_config()"
+            )
+
+    def events(self, layer: str = "out", *, steps: int) -> EventReader:
+        """Connect a stock reader to the port of a layer; after the run, `read()` gives its events.
+
+        Parameters
+        ----------
+        layer : str
+            The name of a layer, or "out".
+        steps : int
+            Steps that are kept: all of the run, or its last.
+        """
+        port = getattr(self, "out" if layer == "out" else f"s_{identifier(layer)}", None)
+        if port is None:
+            raise ValueError(f"there is no layer {layer!r}; print(net) lists them")
+        return EventReader(port, steps)
+
+    def budget(self, profile: str = "loihi2") -> Any:  # noqa: ANN401
+        """What each layer needs on a chip beside the published limits, see `SpikingModel.budget`.
+
+        Raises
+        ------
+        RuntimeError
+            In an exported package, which holds no profiles of chips.
+        """
+        if self.budget_on is None:
+            raise RuntimeError(
+                "a budget needs neuro_eqprop: use SpikingModel.to_lava(...).budget()"
+            )
+        return self.budget_on(profile)
+
 
 class ExportedNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
     """Sub-processes of an exported network."""
 
     def __init__(self, proc: ExportedNetwork) -> None:
-        # A run started from another process of the graph does not call `compile` of this one.
+        # Whichever process of the graph starts the run, Lava comes here before it starts any. A run
+        # that the network itself starts is checked before it is compiled.
+        self.owner = proc.name
         proc.check_connected()
+        proc.check_config(given_run_config())
 
-    def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
-        """Store a sub-process as an attribute, as Lava requires, and return it."""
+    def keep(self, name: str, process: AbstractProcess, label: str = "") -> Any:  # noqa: ANN401
+        """Store a sub-process as an attribute, as Lava requires, and return it.
+
+        Errors call it by its label, after the name of the network.
+        """
+        process.name = f"{self.owner}.{label or name}"
         setattr(self, name, process)
         return process
+
+
+def given_run_config() -> Any:  # noqa: ANN401
+    """The run configuration that Lava compiles with now, or None.
+
+    The compiler does not pass it to the models of hierarchical processes, so it is read from the
+    compiler's frame.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "_expand_sub_proc_model":
+            return frame.f_locals.get("run_cfg")
+    return None
+
+
+class StreamedNetwork(ExportedNetwork):
+    """A network for inference: samples in, messages of the output out."""
+
+    inp_scale: float
+    """The value of one unit of `inp`."""
+    out_scale: float
+    """The value of one unit of a message of `out`."""
+
+    @property
+    def features(self) -> int:
+        """The length of a sample."""
+        return int(self._plan.features)
+
+    @property
+    def reset_interval(self) -> int | None:
+        """Steps of a sample, after which all states are reset; None never resets."""
+        steps: int | None = self._plan.reset_interval
+        return steps
+
+    @property
+    def graded(self) -> bool:
+        """Whether the output sends graded messages."""
+        return bool(self._plan.graded)
+
+    @property
+    def _plan(self) -> Any:  # noqa: ANN401
+        return vars(self)["plan"]
+
+    def encode(self, x: npt.ArrayLike, steps: int) -> npt.NDArray[Any]:
+        """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer.
+
+        In fixed point they are integer multiples of `inp_scale`. Raises ValueError for samples that
+        do not fit.
+        """
+        rows = sample_rows(x, steps, features=self.features, reset_interval=self.reset_interval)
+        return self.sent(np.repeat(self.rounded(rows), steps, axis=0)).T
+
+    def encode_events(
+        self, events: npt.ArrayLike, steps: int, *, shape: Sequence[int], step_time: float = 1.0
+    ) -> npt.NDArray[Any]:
+        """Events of a DVS camera as the data (features, steps) of a RingBuffer.
+
+        Parameters
+        ----------
+        events : array (events, 4)
+            Time, x, y and polarity (0 or -1 for darker, 1 for brighter) of each event.
+        steps : int
+            Steps of the recording.
+        shape : (height, width) or (2, height, width)
+            An input that is the sum of the polarities (-1 or 1), or one for each polarity (first
+            the darker), counted in every step.
+        step_time : float
+            Duration of a step in the unit of the times.
+        """
+        given = np.asarray(events, dtype=np.float64).reshape(-1, DVS_FIELDS)
+        high, wide = shape[-2:]
+        if int(np.prod(shape)) != self.features or tuple(shape[:-2]) not in ((), (1,), (2,)):
+            raise ValueError(f"an image of shape {tuple(shape)} is no input of {self.features}")
+        step = np.floor(given[:, 0] / step_time).astype(np.int64)
+        x, y, bright = given[:, 1].astype(int), given[:, 2].astype(int), given[:, 3] > 0
+        inside = (x >= 0) & (x < wide) & (y >= 0) & (y < high) & (step >= 0) & (step < steps)
+        if not inside.all():
+            raise ValueError(
+                f"event {np.flatnonzero(~inside)[0]} lies outside {wide} x {high} pixels and "
+                f"{steps} steps of {step_time:g}"
+            )
+        frames = np.zeros((steps, self.features))
+        channels = tuple(shape[:-2]) == (2,)
+        pixel = y * wide + x + (bright * high * wide if channels else 0)
+        np.add.at(frames, (step, pixel), 1.0 if channels else np.where(bright, 1.0, -1.0))
+        return self.sent(self.rounded(frames)).T
+
+    def rounded(self, rows: Array) -> npt.NDArray[Any]:
+        """Values of the input in units of `inp`: integers in fixed point."""
+        return fixed_rows(rows, self.inp_scale) if self.fixed else rows / self.inp_scale
+
+    def sent(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What a source sends in each step (steps, features) for these values."""
+        return rows
+
+    def rates(self, messages: npt.ArrayLike, steps: int) -> Array:
+        """Rates (samples, units) from messages (units, samples * steps) of a port."""
+        sent = message_rows(messages, steps)
+        samples = sent.reshape(len(sent), -1, steps)
+        if not self.graded:
+            return np.asarray(samples[..., steps // 4 :].mean(axis=2).T)
+        if self.reset_interval is None:  # states continue from the previous sample
+            state = sent.cumsum(axis=1).reshape(samples.shape)
+        else:
+            state = samples.cumsum(axis=2)
+        return np.asarray(self.out_scale * state[..., -max(1, steps // 4) :].mean(axis=2).T)
+
+    def decode(self, messages: npt.ArrayLike, steps: int) -> npt.NDArray[np.int64]:
+        """Predicted classes (samples,) from the messages (classes, samples * steps) of `out`."""
+        rows = len(np.asarray(messages))
+        if rows != self.out.shape[0]:
+            raise ValueError(f"messages have {rows} rows; `out` has {self.out.shape[0]} units")
+        return np.asarray(self.scores(message_rows(messages, steps), steps).argmax(axis=1))
+
+    def scores(self, messages: Array, steps: int) -> Array:
+        """A score (samples, classes) of each class, from the messages of the output."""
+        return self.rates(messages, steps)
 
 
 def sample_rows(
@@ -108,6 +322,19 @@ def sample_rows(
     return rows
 
 
+def fixed_rows(rows: Array, scale: float) -> npt.NDArray[np.int64]:
+    """The nearest integer multiples of the scale, which Lava's sources send as 32 bits."""
+    whole = np.rint(rows / scale)
+    most = float(np.abs(whole).max(initial=0.0))
+    if most >= 2.0**SOURCE_BITS:
+        raise ValueError(
+            f"x reaches {np.abs(rows).max():g}, and in units of {scale:g} Lava's 32-bit sources "
+            f"hold values below {scale * 2.0**SOURCE_BITS:g}; give samples at export, "
+            f"to_lava(inputs=x), or scale them"
+        )
+    return whole.astype(np.int64)
+
+
 def message_rows(messages: npt.ArrayLike, steps: int) -> Array:
     """Messages as an array (units, samples * steps); raises ValueError for a wrong shape."""
     sent = np.asarray(messages, dtype=np.float64)
@@ -117,13 +344,6 @@ def message_rows(messages: npt.ArrayLike, steps: int) -> Array:
         raise ValueError(
             f"{sent.shape[1]} steps are not a multiple of the {steps} steps of a sample"
         )
+    if not np.isfinite(sent).all():
+        raise ValueError("messages have values that are not finite")
     return sent
-
-
-def classes(
-    rates: Callable[[npt.ArrayLike, int], Array], messages: npt.ArrayLike, steps: int, size: int
-) -> npt.NDArray[np.int64]:
-    """Classes (samples,) from the messages (size, samples * steps) of the output."""
-    if len(np.asarray(messages)) != size:
-        raise ValueError(f"messages have {len(np.asarray(messages))} rows; `out` has {size} units")
-    return np.asarray(rates(messages, steps).argmax(axis=1))

@@ -11,7 +11,7 @@ whose messages the next layer reads with weights W and -W. This module needs onl
 # dataclasses could not resolve annotations given as text.
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,18 +21,20 @@ from scipy.sparse import hstack, issparse, vstack
 Array = npt.NDArray[np.float64]
 Weight = Any
 """A matrix: a NumPy array or a SciPy CSR matrix."""
+INPUT_EXP = 24
+"""Fractional bits of the input in fixed point, where no samples are given at export."""
 SPARSE_BELOW = 0.25
 """Share of non-zero weights below which `Sparse` replaces `Dense`."""
 THRESHOLD = 2.0**-8
 """Largest threshold on the change of a rate for a message; see `message_threshold`."""
 MOST = 127
 """Largest integer weight of 8 bits. Lava's fixed-point synapses drop the last of their 9 bits."""
-STATE_BITS, INPUT_BITS = 23, 12
-"""Bits of a state, without the sign, and fractional bits of the input."""
+STATE_BITS, INPUT_BITS, LEAST_BITS = 23, 12, 8
+"""Bits of a state, without the sign, and most and least fractional bits of messages."""
 
 
 @dataclass(frozen=True)
-class Layer:
+class StockLayer:
     """Units that clip their drive to low..high."""
 
     name: str
@@ -53,7 +55,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Edge:
+class StockEdge:
     """Weights (target units, source units) between two layers; the source may be `input`."""
 
     source: str
@@ -62,18 +64,22 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StockPlan:
     """Layers and edges of a network of stock processes."""
 
     features: int
-    layers: tuple[Layer, ...]
-    edges: tuple[Edge, ...]
+    layers: tuple[StockLayer, ...]
+    edges: tuple[StockEdge, ...]
     output: str
     graded: bool
     bits: int | None = None
     reset_interval: int | None = None
     threshold: float = THRESHOLD
     input: str = "input"
+    largest_drive: float | None = None
+    """In fixed point, the largest drive that states hold; None estimates it for inputs in 0..1."""
+    input_exp: int | None = None
+    """In fixed point, `inp` takes multiples of 2^-input_exp; None means that of messages."""
 
     def __post_init__(self) -> None:
         if not self.graded and self.reset_interval is None:
@@ -92,16 +98,18 @@ class Plan:
                     f"layer {layer.name!r}: spikes of code 'rate' have rates in 0..1 only"
                 )
 
-    def __getitem__(self, name: str) -> Layer:
+    def __getitem__(self, name: str) -> StockLayer:
         return next(layer for layer in self.layers if layer.name == name)
 
 
 @dataclass(frozen=True)
-class Scale:
+class StockScale:
     """Fixed-point scales of a plan; all zero in floating point."""
 
     message_exp: int = 0
-    """Graded messages and input are in multiples of 2^-message_exp."""
+    """Graded messages are in multiples of 2^-message_exp."""
+    input_exp: int = 0
+    """The input is in multiples of 2^-input_exp."""
     state_exp: int = 0
     """States of graded units are in multiples of 2^-(message_exp + state_exp)."""
     drive_exp: int = 0
@@ -110,37 +118,63 @@ class Scale:
     """Weights of an edge are integers times 2^-weight_exp."""
 
 
-def scale_of(plan: Plan) -> Scale:
-    """The finest scales whose states fit 24 bits."""
+def scale_of(plan: StockPlan) -> StockScale:
+    """The finest scales whose states fit 24 bits.
+
+    Messages come before states: an edge of tiny weights would have states so fine that no bits
+    remain for messages. Raises ValueError if fewer than LEAST_BITS would remain.
+    """
     if plan.bits is None:
-        return Scale()
+        return StockScale()
     finest = {
         (e.source, e.target): int(np.floor(np.log2(MOST / (abs(e.weight).max() + 2.0**-12))))
         for e in plan.edges
     }
-    reach = 1 + int(np.ceil(np.log2(max(largest_drive(plan), 1.0))))
+    drive = largest_drive(plan) if plan.largest_drive is None else plan.largest_drive
+    room = STATE_BITS - 1 - int(np.ceil(np.log2(max(drive, 1.0))))
     if plan.graded:
-        state = max([1, *finest.values()])
-        return Scale(min(INPUT_BITS, STATE_BITS - state - reach), state, 0, finest)
-    # v is the sum of all drives since the last reset, in multiples of 2^-(drive_exp + 6).
-    steps = int(np.ceil(np.log2(plan.reset_interval or 1)))
-    return Scale(8, 0, min(11, STATE_BITS - 6 - reach - steps), finest)
+        state = max(0, min(max([1, *finest.values()]), room - INPUT_BITS))
+        bits = min(INPUT_BITS, room - state)
+        scale = StockScale(bits, bits, state, 0, finest)
+    else:
+        # v is the sum of all drives since the last reset, in multiples of 2^-(drive_exp + 6).
+        steps = int(np.ceil(np.log2(plan.reset_interval or 1)))
+        scale = StockScale(8, 8, 0, min(11, room - 6 - steps), finest)
+        bits = scale.drive_exp + 2  # the threshold itself takes more than one step
+    if bits < LEAST_BITS:
+        raise ValueError(
+            f"drives reach {drive:.3g}, for which 24 bits leave messages {bits} fractional bits "
+            f"and {LEAST_BITS} are needed; scale the input, or use fewer steps with code 'rate'"
+        )
+    return scale if plan.input_exp is None else replace(scale, input_exp=plan.input_exp)
 
 
-def largest_drive(plan: Plan) -> float:
-    """An estimate of the largest drive of any unit: |bias| + 4 |w| for the inputs of each edge."""
+def state_exponent(plan: StockPlan, scale: StockScale) -> int:
+    """k, where states and their input are in multiples of 2^-k; zero in floating point."""
+    return scale.message_exp + scale.state_exp if plan.graded else scale.drive_exp
+
+
+def largest_drive(plan: StockPlan, x: Array | None = None) -> float:
+    """The largest drive of any unit: |bias| + 4 |w| for the inputs of each edge.
+
+    Inputs rarely all have the same sign, so |w| is the 2-norm, not the 1-norm. With samples x
+    (samples, features), the input of these replaces its estimate.
+    """
     found = 0.0
     for layer in plan.layers:
         total = np.abs(layer.bias).copy()
         for edge in plan.edges:
-            if edge.target == layer.name:
-                # Inputs rarely all have the same sign, so |w| is the 2-norm, not the 1-norm.
+            if edge.target != layer.name:
+                continue
+            if edge.source == plan.input and x is not None:
+                total += np.abs(edge.weight @ x.T).max(axis=1, initial=0.0)
+            else:
                 total += 4 * np.sqrt(row_sums(squares(edge.weight)))
         found = max(found, float(total.max()))
     return found
 
 
-def message_threshold(edges: Sequence[Edge], entry: str) -> float:
+def message_threshold(edges: Sequence[StockEdge], entry: str) -> float:
     """The largest power of two for which unsent changes sum to at most THRESHOLD in any drive.
 
     A unit does not send changes below its threshold. Those of sources with weights w sum to about
@@ -161,12 +195,12 @@ def row_sums(weight: Weight) -> Array:
     return np.asarray(weight.sum(axis=1), dtype=np.float64).ravel()
 
 
-def unit_count(plan: Plan, layer: Layer) -> int:
+def unit_count(plan: StockPlan, layer: StockLayer) -> int:
     """Number of stock neurons of a layer: a unit that clips on both sides takes two."""
     return layer.size * (max(1, len(layer.corners)) if plan.graded else 1)
 
 
-def expanded(plan: Plan, edge: Edge) -> Weight:
+def expanded(plan: StockPlan, edge: StockEdge) -> Weight:
     """Weights between the relu units of two layers: rows are repeated, columns have the signs."""
     weight = edge.weight
     if not plan.graded:
@@ -177,7 +211,7 @@ def expanded(plan: Plan, edge: Edge) -> Weight:
     return below([weight] * max(1, len(plan[edge.target].corners)))
 
 
-def biases(plan: Plan, layer: Layer) -> Array:
+def biases(plan: StockPlan, layer: StockLayer) -> Array:
     """Biases of the relu units of a layer, plus the input from the lower bounds of its sources."""
     bias = layer.bias.copy()
     for edge in plan.edges:
@@ -201,6 +235,19 @@ def identifier(layer: str) -> str:
 def port_name(layer: str) -> str:
     """The name of a layer's port."""
     return f"s_{identifier(layer)}"
+
+
+def changes(rows: npt.NDArray[Any], interval: int | None) -> npt.NDArray[Any]:
+    """The change of each value (steps, features) since the step before, from zero in a sample."""
+    found = np.diff(rows, axis=0, prepend=0 * rows[:1])
+    if interval is not None:
+        found[::interval] = rows[::interval]
+    return found
+
+
+def current_port(layer: str) -> str:
+    """The name of the port for a current of a layer."""
+    return f"i_{identifier(layer)}"
 
 
 class Row(NamedTuple):

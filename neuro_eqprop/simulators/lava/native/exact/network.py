@@ -11,6 +11,8 @@ backend, the populations know the stimulus and the schedule, and a recorder watc
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -33,14 +35,14 @@ from neuro_eqprop.simulators.lava.native.exact.populations import (
     SpikingPopulation,
 )
 from neuro_eqprop.simulators.lava.native.exact.synapses import Delay, synapses_of
-from neuro_eqprop.simulators.lava.native.network import (
-    ExportedNetwork,
-    ExportedNetworkModel,
-    classes,
-    message_rows,
-    sample_rows,
+from neuro_eqprop.simulators.lava.native.network import ExportedNetworkModel, StreamedNetwork
+from neuro_eqprop.simulators.lava.native.plan import (
+    Row,
+    changes,
+    current_port,
+    identifier,
+    port_name,
 )
-from neuro_eqprop.simulators.lava.native.plan import Row, identifier, integers, port_name
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.synapses import DenseSynapses
 
@@ -56,6 +58,47 @@ class GivenRun:
 
 
 @dataclass(frozen=True)
+class InputPort:
+    """What arrives at `inp`."""
+
+    scale: float = 1.0
+    """The value of one unit."""
+    changes: bool = False
+    """Whether it is the change of each feature since the step before, not its value."""
+
+
+class DriveLog:
+    """The last messages and drives of the output, in memory shared with its process.
+
+    Rates tie where the drives of two classes are beyond the bounds of their activation; the class
+    of a simulation is that of the largest mean drive.
+    """
+
+    def __init__(self, size: int) -> None:
+        memory = mmap(-1, 8 + LOG_BYTES)
+        self.done: npt.NDArray[np.int64] = np.frombuffer(memory, np.int64, 1)
+        most = LOG_BYTES // (16 * size)
+        self.rows = np.frombuffer(memory, np.float64, 2 * most * size, 8).reshape(most, 2, size)
+
+    def add_step(self, payload: Array, _: Any, values: Mapping[str, Array]) -> None:  # noqa: ANN401
+        """Keep a step; called in the process of the output."""
+        row = self.rows[self.done[0] % len(self.rows)]
+        row[0], row[1] = payload, values["drive"]
+        self.done[0] += 1
+
+    def fail(self) -> None:
+        """An error of the process; Lava's runtime hears of it."""
+
+    def drives(self, messages: Array) -> Array | None:
+        """The drives (steps, units) of the last steps, if these are the messages of them."""
+        steps = len(messages)
+        if not 0 < steps <= min(self.done[0], len(self.rows)):
+            return None
+        rows = self.rows[np.arange(self.done[0] - steps, self.done[0]) % len(self.rows)]
+        return rows[:, 1] if np.array_equal(rows[:, 0], messages) else None
+
+
+@dataclass(frozen=True)
 class ExactPlan:
     """A spiking network, and its input: from a port, or from a given run."""
 
@@ -66,6 +109,9 @@ class ExactPlan:
     """Currents of the port are rounded to multiples of this."""
     reset_interval: int | None = None
     """Steps of a sample of the port, after which all states are reset."""
+    port: InputPort = InputPort()
+    tail: float = 0.75
+    """Part of a sample, at its end, over which the drive of the output is averaged."""
     given: GivenRun | None = None
 
     def __post_init__(self) -> None:
@@ -74,8 +120,13 @@ class ExactPlan:
 
     @property
     def features(self) -> int:
-        """The length of an input sample."""
-        return int(next(iter(self.feeds.values())).shape[1])
+        """The length of an input sample; zero without a port."""
+        return max((weight.shape[1] for weight in self.feeds.values()), default=0)
+
+    @property
+    def graded(self) -> bool:
+        """Whether the output sends graded messages."""
+        return self.network[self.network.output].neuron.graded
 
     @property
     def tag(self) -> str:
@@ -83,22 +134,19 @@ class ExactPlan:
         return "floating_pt" if self.network.fixed is None else "fixed_pt"
 
     @property
-    def input_exp(self) -> int:
-        """Samples are multiples of 2^-input_exp; in fixed point, Lava's sources send integers."""
-        return 0 if self.network.fixed is None else INPUT_EXP
-
-    @property
     def sample_steps(self) -> int | None:
         """Steps of a sample; None if it never ends."""
         return self.reset_interval if self.given is None else len(phase_steps(self.given.schedule))
 
-    def part(self, population: Population) -> PopulationPart:
-        """What the process of a population is told."""
+    def part(
+        self, population: Population, *, fed: bool, log: DriveLog | None = None
+    ) -> PopulationPart:
+        """What the process of a population is told; `fed` if a current arrives in every step."""
         if self.given is not None:
             episode, stimulus = phase_steps(self.given.schedule), self.given.stimulus
-            watch = self.given.watch(population.name)
+            recorder = self.given.watch(population.name)
             return PopulationPart(
-                self.network, population, episode, fresh=True, stimulus=stimulus, watch=watch
+                self.network, population, episode, fresh=True, stimulus=stimulus, watch=recorder
             )
         return PopulationPart(
             self.network,
@@ -106,21 +154,24 @@ class ExactPlan:
             (PhaseStep(0, 0.0, in_window=True),) * (self.reset_interval or 1),
             fresh=self.reset_interval is not None,
             stimulus=Stimulus(0, {}, {}),
-            has_current=population.name in self.feeds,
+            has_current=fed,
+            watch=None if log is None else lambda: log,
         )
 
 
-INPUT_EXP = 24
-"""Fractional bits of the input in fixed point."""
+LOG_BYTES = 2**26
+"""Size of the memory that holds the last drives of the output."""
+DRAWS = 64
+"""Roundings of a sample that are tried for the current that it has in floating point."""
 
 
 class RoundedInput(AbstractProcess):  # type: ignore[misc]
     """The input, rounded to the grid, in the same step."""
 
     def __init__(
-        self, size: int, grid: float, input_exp: int, *, interval: int = 1, features: int = 0
+        self, size: int, grid: float, port: InputPort, *, interval: int = 1, features: int = 0
     ) -> None:
-        super().__init__(grid=grid, input_exp=input_exp, interval=interval)
+        super().__init__(grid=grid, port=port, interval=interval)
         self.s_in = InPort(shape=(features or size,))
         self.a_out = OutPort(shape=(size,))
 
@@ -129,12 +180,17 @@ class InputCurrent(RoundedInput):
     """Input weights times the sample, rounded to the grid, in the same step."""
 
     def __init__(self, weight: Array, plan: ExactPlan) -> None:
-        super().__init__(len(weight), plan.grid, plan.input_exp, features=weight.shape[1])
+        ends = plan.reset_interval or 0 if plan.port.changes else 1
+        size, features = weight.shape
+        super().__init__(size, plan.grid, plan.port, interval=ends, features=features)
         self.weights = Var(shape=weight.shape, init=weight)
 
 
 class InputModel(PyLoihiProcessModel):  # type: ignore[misc]
-    """Reads its input in every step, or in the first of `interval` steps and ignores it later."""
+    """Reads its input in every step, or in the first of `interval` steps and ignores it later.
+
+    Changes are summed, from zero in the first of `interval` steps.
+    """
 
     s_in = LavaPyType(PyInPort.VEC_DENSE, float)
     a_out = LavaPyType(PyOutPort.VEC_DENSE, float)
@@ -142,16 +198,22 @@ class InputModel(PyLoihiProcessModel):  # type: ignore[misc]
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.grid: float = proc_params["grid"]
-        self.unit = 2.0 ** -proc_params["input_exp"]
+        self.port: InputPort = proc_params["port"]
         self.interval: int = proc_params["interval"]
         self.sample: Array | None = None
 
     def run_spk(self) -> None:
         """Receive a sample, send its current, which is computed only when the sample changes."""
-        sample, first = self.s_in.recv(), (self.time_step - 1) % self.interval == 0
-        if first and (self.sample is None or not np.array_equal(sample, self.sample)):
-            self.sample = sample
-            self.sent = np.rint(self.current(sample * self.unit) / self.grid) * self.grid
+        sample, step = self.s_in.recv(), self.time_step - 1
+        first = step == 0 or (self.interval > 0 and step % self.interval == 0)
+        if self.port.changes and not first:
+            sample = self.sample + sample
+        elif not first:
+            sample = self.sample
+        if self.sample is None or not np.array_equal(sample, self.sample):
+            current = self.current(sample * self.port.scale)
+            self.sent = np.rint(current / self.grid) * self.grid
+        self.sample = sample
         self.a_out.send(self.sent)
 
     def current(self, sample: Array) -> Array:
@@ -179,22 +241,31 @@ class InputCurrentModel(InputModel):
         return np.asarray(sample @ self.weights.T)
 
 
-class ExactNetwork(ExportedNetwork):
-    """A spiking network with ports `inp`, `out` and `s_<layer>`.
+class ExactNetwork(StreamedNetwork):
+    """A spiking network with ports `inp`, `out`, `s_<layer>` and `i_<layer>`.
 
     `inp` takes one value for each feature in each step (see `encode`), `out` sends the spikes or
-    messages of the output. Vars `weights_<source>_<target>`, `bias_<layer>` and `state_<layer>`
-    are those of the sub-processes.
+    messages of the output; `i_<layer>`, which may be left open, takes a current for each unit, in
+    units of `inp_scale`. Vars `weights_<source>_<target>`, `bias_<layer>` and `state_<layer>` are
+    those of the sub-processes.
     """
 
     def __init__(self, plan: ExactPlan, name: str | None = None) -> None:
         super().__init__(plan=plan, name=name)
         self.plan, network = plan, plan.network
+        output = network[network.output].neuron
+        self.inp_scale, self.out_scale = plan.port.scale, 1.0
+        if isinstance(output, Graded) and network.fixed is not None:
+            self.out_scale = output.theta
+        self.log: DriveLog | None = None
         if plan.given is None:
             self.inp = InPort(shape=(plan.features,))
             self.out = OutPort(shape=(network[network.output].size,))
+            self.log = DriveLog(self.out.shape[0])
             for population in network.populations:
-                setattr(self, port_name(population.name), OutPort(shape=(population.size,)))
+                size = (population.size,)
+                setattr(self, port_name(population.name), OutPort(shape=size))
+                setattr(self, current_port(population.name), InPort(shape=size))
             for variable, shape in self.variables().items():
                 setattr(self, variable, Var(shape))
         else:
@@ -218,11 +289,6 @@ class ExactNetwork(ExportedNetwork):
         """The tag of a run configuration: `Loihi2SimCfg(select_tag=net.tag)`."""
         return self.plan.tag
 
-    @property
-    def graded(self) -> bool:
-        """Whether the output sends graded messages."""
-        return self.plan.network[self.plan.network.output].neuron.graded
-
     def processes(self) -> tuple[Row, ...]:
         """The leaf processes: name, class, whether it is Lava's own, units, synapses."""
         network, found = self.plan.network, list[Row]()
@@ -232,6 +298,8 @@ class ExactNetwork(ExportedNetwork):
         for population in network.populations:
             kind = "Graded" if population.neuron.graded else "Spiking"
             found.append(Row(population.name, f"{kind}Population", False, population.size, 0))
+            if self.injected(population.name):
+                found.append(Row(f"current of {population.name}", "RoundedInput", False, 0, 0))
         stock = network.fixed is None
         for projection in network.projections:
             kind = "Dense" if isinstance(projection.synapses, DenseSynapses) else "Sparse"
@@ -242,34 +310,50 @@ class ExactNetwork(ExportedNetwork):
             found.append(Row(f"{source} delay {delay}", "Delay", False, network[source].size, 0))
         return tuple(found)
 
-    def encode(self, x: npt.ArrayLike, steps: int) -> npt.NDArray[Any]:
-        """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer.
+    def injected(self, layer: str) -> bool:
+        """Whether the port for a current of the layer is connected."""
+        port = getattr(self, current_port(layer), None)
+        return port is not None and bool(port.in_connections)
 
-        In fixed point they are integer multiples of 2^-24.
-        """
-        plan = self.plan
-        rows = sample_rows(x, steps, features=plan.features, reset_interval=plan.reset_interval)
-        data = np.repeat(rows.T, steps, axis=1)
-        return data if plan.network.fixed is None else integers(data, plan.input_exp)
+    def rounded(self, rows: Array) -> npt.NDArray[Any]:
+        """Values of the input in units of `inp`; in fixed point with the currents of the values."""
+        found = super().rounded(rows)
+        if not self.fixed:
+            return found
+        aims, generator = self.currents(rows), np.random.default_rng(0)
+        for _ in range(DRAWS):
+            wrong = (self.currents(found * self.inp_scale) != aims).any(axis=1)
+            if not wrong.any():
+                return found
+            # A current between two steps of the grid: round the sample in another way.
+            scaled = rows[wrong] / self.inp_scale
+            found[wrong] = np.floor(scaled + generator.random(scaled.shape))
+        raise ValueError(
+            f"sample {np.flatnonzero(wrong)[0]} has another input current when it is rounded to "
+            f"multiples of {self.inp_scale:g}; give samples at export, to_lava(inputs=x), or round "
+            f"x before you compare"
+        )
 
-    def rates(self, messages: npt.ArrayLike, steps: int) -> Array:
-        """Rates (samples, units) from messages (units, samples * steps) of a port."""
-        sent = message_rows(messages, steps)
-        output = self.plan.network[self.plan.network.output].neuron
-        if not isinstance(output, Graded):
-            spikes = sent.reshape(len(sent), -1, steps)
-            return np.asarray(spikes[..., steps // 4 :].mean(axis=2).T)
-        if self.plan.network.fixed is not None:
-            sent = sent * output.theta
-        if self.plan.reset_interval is None:
-            state = sent.cumsum(axis=1).reshape(len(sent), -1, steps)
-        else:
-            state = sent.reshape(len(sent), -1, steps).cumsum(axis=2)
-        return np.asarray(state[..., -max(1, steps // 4) :].mean(axis=2).T)
+    def sent(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values in each step, or their changes."""
+        return changes(rows, self.reset_interval) if self.plan.port.changes else rows
 
-    def decode(self, messages: npt.ArrayLike, steps: int) -> npt.NDArray[np.int64]:
-        """Predicted classes (samples,) from the messages (classes, samples * steps) of `out`."""
-        return classes(self.rates, messages, steps, self.out.shape[0])
+    def currents(self, rows: Array) -> Array:
+        """The input currents of samples, in steps of the grid, side by side by population."""
+        grid, feeds = self.plan.grid, self.plan.feeds.values()
+        return np.concatenate([np.rint(rows @ weight.T / grid) for weight in feeds], axis=1)
+
+    def scores(self, messages: Array, steps: int) -> Array:
+        """The mean drive of each class, if these are the last messages of a run, else rates."""
+        drives = None if self.log is None else self.log.drives(messages.T * self.out_scale)
+        if drives is None:
+            return self.rates(messages, steps)
+        window = max(1, ceil(steps * self.plan.tail))
+        courses = drives.reshape(-1, steps, drives.shape[1])[:, -window:]
+        total: Array = np.zeros(courses[:, 0].shape)
+        for step in range(window):  # in the order of the simulators, for the same rounding
+            total += courses[:, step]
+        return np.asarray(total / window)
 
 
 def delay_lines(network: SpikingNetwork) -> list[tuple[str, int]]:
@@ -297,16 +381,24 @@ class ExactNetworkModel(ExportedNetworkModel):
         plan, network = proc.plan, proc.plan.network
         cells: dict[str, Any] = {}
         for number, population in enumerate(network.populations):
-            kind = GradedPopulation if population.neuron.graded else SpikingPopulation
-            cells[population.name] = self.keep(f"cells_{number}", kind(plan.part(population)))
+            name, kind = population.name, SpikingPopulation
+            if population.neuron.graded:
+                kind = GradedPopulation
+            part = plan.part(
+                population,
+                fed=name in plan.feeds or proc.injected(name),
+                log=proc.log if name == network.output else None,
+            )
+            cells[name] = self.keep(f"cells_{number}", kind(part), name)
         lines = {(name, 1): cell for name, cell in cells.items()}
         for number, (source, delay) in enumerate(delay_lines(network)):
             line = Delay(network[source].size, delay - 1, plan.sample_steps)
-            lines[source, delay] = self.keep(f"delay_{number}", line)
+            lines[source, delay] = self.keep(f"delay_{number}", line, f"{source} delay {delay}")
             cells[source].s_out.connect(line.s_in)
         synapses = []
         for number, projection in enumerate(network.projections):
-            conn = self.keep(f"synapses_{number}", synapses_of(network, projection))
+            made = synapses_of(network, projection)
+            conn = self.keep(f"synapses_{number}", made, projection.name)
             lines[projection.source, projection.delay].s_out.connect(conn.s_in)
             target = cells[projection.target]
             conn.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
@@ -316,14 +408,21 @@ class ExactNetworkModel(ExportedNetworkModel):
 
     def expose(self, proc: ExactNetwork, cells: Mapping[str, Any], synapses: Sequence[Any]) -> None:
         """Connect the ports of the network, and its Vars with those of the sub-processes."""
-        network = proc.plan.network
+        plan, network = proc.plan, proc.plan.network
         for name, cell in cells.items():
             cell.s_out.connect(getattr(proc, port_name(name)))
             for state in ("bias", "state"):
                 getattr(proc, f"{state}_{identifier(name)}").alias(getattr(cell, state))
+            if proc.injected(name):
+                port = getattr(proc, current_port(name))
+                made = RoundedInput(port.size, plan.grid, InputPort(plan.port.scale))
+                current = self.keep(current_port(name), made, f"current of {name}")
+                port.connect(current.s_in)
+                current.a_out.connect(cell.c_in)
         cells[network.output].s_out.connect(proc.out)
-        for target, weight in proc.plan.feeds.items():
-            feed = self.keep(f"feed_{identifier(target)}", InputCurrent(weight, proc.plan))
+        for target, weight in plan.feeds.items():
+            made = InputCurrent(weight, plan)
+            feed = self.keep(f"feed_{identifier(target)}", made, f"input->{target}")
             proc.inp.connect(feed.s_in)
             feed.a_out.connect(cells[target].c_in)
             getattr(proc, f"weights_input_{identifier(target)}").alias(feed.weights)

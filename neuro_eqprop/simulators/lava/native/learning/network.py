@@ -27,7 +27,7 @@ from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Phase, phase_steps
 from neuro_eqprop.simulators.lava.engine import engine_of, learns
 from neuro_eqprop.simulators.lava.native.exact.network import (
-    INPUT_EXP,
+    InputPort,
     RoundedInput,
     weight_name,
 )
@@ -44,10 +44,11 @@ from neuro_eqprop.simulators.lava.native.learning.synapses import (
 from neuro_eqprop.simulators.lava.native.network import (
     ExportedNetwork,
     ExportedNetworkModel,
+    fixed_rows,
     message_rows,
     sample_rows,
 )
-from neuro_eqprop.simulators.lava.native.plan import Row, integers, port_name
+from neuro_eqprop.simulators.lava.native.plan import INPUT_EXP, Row, port_name
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.plasticity import (
     COMMIT,
@@ -115,9 +116,9 @@ class LearningPlan:
         return self.model
 
     @property
-    def input_exp(self) -> int:
-        """Samples and targets are multiples of 2^-input_exp; Lava's sources send integers."""
-        return 0 if engine_of(self.plastic) is None else INPUT_EXP
+    def scale(self) -> float:
+        """Samples and targets are multiples of it, since Lava's sources send integers."""
+        return 1.0 if engine_of(self.plastic) is None else 2.0**-INPUT_EXP
 
     def part(self, number: int, population: Population) -> LearningPart:
         """What the process of a population is told."""
@@ -215,15 +216,10 @@ class LearningNetwork(ExportedNetwork):
             raise ValueError(
                 "x has values outside 0..1, the range of spike rates; use code 'graded'"
             )
-        given = np.asarray(y)
-        targets = np.eye(classes)[given] if given.ndim == 1 else given.astype(np.float64)
-        if targets.shape != (len(rows), classes):
-            raise ValueError(
-                f"y has shape {given.shape}; {len(rows)} samples of {classes} classes need "
-                f"({len(rows)},) or ({len(rows)}, {classes})"
-            )
-        targets, exponent = self.plan.rate_model.encode(targets), self.plan.input_exp
-        sent = [rows, targets] if not exponent else [integers(v, exponent) for v in (rows, targets)]
+        targets = self.plan.rate_model.encode(target_rows(y, len(rows), classes))
+        sent: list[npt.NDArray[Any]] = [rows, targets]
+        if self.fixed:
+            sent = [fixed_rows(values, self.plan.scale) for values in sent]
         return np.repeat(sent[0].T, self.steps, axis=1), np.repeat(sent[1].T, self.steps, axis=1)
 
     def rates(self, messages: npt.ArrayLike) -> Array:
@@ -287,18 +283,21 @@ class LearningNetworkModel(ExportedNetworkModel):
         cells, plastic = dict[str, Any](), list[tuple[int, Any]]()
         for number, population in enumerate(network.populations):
             kind = LearningGraded if population.neuron.graded else LearningSpikes
-            cell = self.keep(f"cells_{number}", kind(plan.part(number, population)))
+            made = kind(plan.part(number, population))
+            cell = self.keep(f"cells_{number}", made, population.name)
             cells[population.name] = cell
         for number, projection in enumerate(network.projections):
             target = cells[projection.target]
             if learns(plan.plastic, projection):
-                conn = self.keep(f"synapses_{number}", plastic_synapses(plan, number))
+                made = plastic_synapses(plan, number)
+                conn = self.keep(f"synapses_{number}", made, projection.name)
                 target.y1.connect(conn.s_in_y1)
                 target.y2.connect(conn.s_in_y2)
                 target.y3.connect(conn.s_in_y3)
                 plastic.append((number, conn))
             else:
-                conn = self.keep(f"synapses_{number}", synapses_of(network, projection))
+                made = synapses_of(network, projection)
+                conn = self.keep(f"synapses_{number}", made, f"{projection.name} nudge")
             cells[projection.source].s_out.connect(conn.s_in)
             conn.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
         if plan.model is not None:
@@ -313,13 +312,35 @@ class LearningNetworkModel(ExportedNetworkModel):
             (proc.inp, cells[model.entry].c_in, "samples"),
             (proc.target, cells[network.output].p_in, "targets"),
         ):
-            made = RoundedInput(port.size, model.grid, proc.plan.input_exp, interval=steps)
+            made = RoundedInput(port.size, model.grid, InputPort(proc.plan.scale), interval=steps)
             rounded = self.keep(name, made)
             port.connect(rounded.s_in)
             rounded.a_out.connect(cell_port)
         for name, cell in cells.items():
             cell.s_out.connect(getattr(proc, port_name(name)))
         cells[network.output].s_out.connect(proc.out)
+
+
+def target_rows(y: npt.ArrayLike, samples: int, classes: int) -> Array:
+    """Targets (samples, classes) from class numbers or values; raises ValueError for wrong ones."""
+    given = np.asarray(y)
+    if given.shape not in ((samples,), (samples, classes)):
+        raise ValueError(
+            f"y has shape {given.shape}; {samples} samples of {classes} classes need "
+            f"({samples},) or ({samples}, {classes})"
+        )
+    values = given.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("y has values that are not finite")
+    if values.ndim > 1:
+        return values
+    numbers = values.astype(np.int64)
+    wrong = (numbers != values) | (numbers < 0) | (numbers >= classes)
+    if wrong.any():
+        raise ValueError(
+            f"y holds {values[wrong][0]:g}, which is no class number: they are 0..{classes - 1}"
+        )
+    return np.asarray(np.eye(classes)[numbers])
 
 
 def plastic_synapses(plan: LearningPlan, number: int) -> LearningDense:

@@ -35,50 +35,55 @@ from lava.proc.dense.process import Dense
 from lava.proc.io.reset import Reset
 from lava.proc.sdn.process import ActivationMode, SigmaDelta
 from lava.proc.sparse.process import Sparse
-from scipy.sparse import csr_matrix, hstack, identity, issparse
+from scipy.sparse import csr_matrix, hstack, identity, issparse, vstack
 
-from neuro_eqprop.simulators.lava.native.network import (
-    ExportedNetwork,
-    ExportedNetworkModel,
-    classes,
-    message_rows,
-    sample_rows,
-)
+from neuro_eqprop.simulators.lava.native.network import ExportedNetworkModel, StreamedNetwork
 from neuro_eqprop.simulators.lava.native.plan import (
     MOST,
     SPARSE_BELOW,
+    STATE_BITS,
     Array,
-    Edge,
-    Layer,
-    Plan,
     Row,
-    Scale,
+    StockEdge,
+    StockLayer,
+    StockPlan,
+    StockScale,
     Weight,
     biases,
+    changes,
+    current_port,
     expanded,
     identifier,
     integers,
+    largest_drive,
     port_name,
     scale_of,
+    state_exponent,
     unit_count,
 )
 
 
-class StockNetwork(ExportedNetwork):
-    """A network of `lava.proc` processes with ports `inp`, `out` and `s_<layer>`.
+class StockNetwork(StreamedNetwork):
+    """A network of `lava.proc` processes with ports `inp`, `out`, `s_<layer>` and `i_<layer>`.
 
-    `inp` takes one value for each feature in each step (see `encode`), `out` sends messages or
-    spikes of the output layer. Weights, biases and states are Vars under the names that
+    `inp` takes one value for each feature in each step (see `encode`): to graded units its change.
+    `out` sends messages or spikes of the output layer. `i_<layer>`, which may be left open, takes a
+    current for each unit in units of `inp_scale`, to graded units its change; it arrives one step
+    later. Biases and states are Vars under names such as `bias_<layer>` and `sigma_<layer>`
+    (code graded), or `bias_mant_<layer>`, `v_<layer>` and `r_<layer>`, with the units that
     `processes()` lists.
     """
 
-    def __init__(self, plan: Plan, name: str | None = None) -> None:
+    def __init__(self, plan: StockPlan, name: str | None = None) -> None:
         super().__init__(plan=plan, name=name)
         self.plan, self.scale = plan, scale_of(plan)
+        self.inp_scale = 2.0**-self.scale.input_exp
+        self.out_scale = 2.0**-self.scale.message_exp if plan.graded else 1.0
         self.inp = InPort(shape=(plan.features,))
         self.out = OutPort(shape=(plan[plan.output].size,))
         for layer in plan.layers:
             setattr(self, port_name(layer.name), OutPort(shape=(layer.size,)))
+            setattr(self, current_port(layer.name), InPort(shape=(layer.size,)))
             for state in exposed_states(plan):
                 shape = (unit_count(plan, layer),)
                 setattr(self, f"{state}_{identifier(layer.name)}", Var(shape=shape))
@@ -90,56 +95,63 @@ class StockNetwork(ExportedNetwork):
         return "floating_pt" if self.plan.bits is None else "fixed_pt"
 
     def processes(self) -> tuple[Row, ...]:
-        """The leaf processes: name, class, whether it is Lava's own, units, synapses."""
-        found = []
-        for layer in self.plan.layers:
-            units = unit_count(self.plan, layer)
-            kind = "SigmaDelta" if self.plan.graded else "ATRLIF"
-            found.append(Row(layer.name, kind, True, units, 0))
-        for edge in self.plan.edges:
-            weight = expanded(self.plan, edge)
+        """The leaf processes: name, class, whether it is Lava's own, units, synapses.
+
+        Those of ports are listed when a port is connected.
+        """
+        plan, found = self.plan, list[Row]()
+        for layer in plan.layers:
+            kind = "SigmaDelta" if plan.graded else "ATRLIF"
+            found.append(Row(layer.name, kind, True, unit_count(plan, layer), 0))
+            found += self.reset_rows(layer.name, ("sigma", "act", "residue"), ("v", "r", "i"))
+        matrices = [(f"{e.source}->{e.target}", expanded(plan, e)) for e in plan.edges]
+        for layer in plan.layers:
+            matrices += [(port.name, signed_sum(layer)) for port in self.summed(layer)]
+            if self.injected(layer):
+                matrices.append((current_port(layer.name), copies(plan, layer)))
+        for name, weight in matrices:
             count = int(weight.count_nonzero() if issparse(weight) else np.count_nonzero(weight))
             sparse = issparse(weight) or count < SPARSE_BELOW * weight.size
-            kind = "Sparse" if sparse else "Dense"
-            found.append(Row(f"{edge.source}->{edge.target}", kind, True, 0, count))
-        if self.plan.reset_interval is not None:
-            found.append(Row("reset between samples", "Reset", True, 0, 0))
+            found.append(Row(name, "Sparse" if sparse else "Dense", True, 0, count))
+            found += self.reset_rows(name, ("input",), ("input",))
         return tuple(found)
 
-    def encode(self, x: npt.ArrayLike, steps: int) -> npt.NDArray[Any]:
-        """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer.
+    def reset_rows(self, name: str, graded: Sequence[str], spiking: Sequence[str]) -> list[Row]:
+        """The processes that reset states between samples."""
+        if self.plan.reset_interval is None:
+            return []
+        states = graded if self.plan.graded else spiking
+        return [Row(f"{name} {state} reset", "Reset", True, 0, 0) for state in states]
 
-        Graded units sum their input, so each sample is sent once: as its difference to the previous
-        sample if the units are not reset. Spiking units receive it in every step.
-        """
-        plan = self.plan
-        rows = sample_rows(x, steps, features=plan.features, reset_interval=plan.reset_interval)
-        if plan.graded:
-            sent = rows if plan.reset_interval else np.diff(rows, axis=0, prepend=0 * rows[:1])
-            data = np.zeros((plan.features, len(rows) * steps))
-            data[:, ::steps] = sent.T
-        else:
-            data = np.repeat(rows.T, steps, axis=1)
-        return data if plan.bits is None else integers(data, self.scale.message_exp)
+    def summed(self, layer: StockLayer) -> list[OutPort]:
+        """The connected ports of a layer whose messages are a sum over relu units."""
+        ports = [getattr(self, port_name(layer.name))]
+        if layer.name == self.plan.output:
+            ports.append(self.out)
+        pairs = self.plan.graded and layer.corners
+        return [port for port in ports if pairs and port.out_connections]
 
-    def rates(self, messages: npt.ArrayLike, steps: int) -> Array:
-        """Rates (samples, units) from messages (units, samples * steps) of a port."""
-        sent = message_rows(messages, steps)
-        sent = sent.reshape(len(sent), -1, steps).transpose(1, 0, 2)
-        if not self.plan.graded:
-            return np.asarray(sent[..., steps // 4 :].mean(axis=2))
-        sums = sent.cumsum(axis=2)
-        if self.plan.reset_interval is None:  # states continue from the previous sample
-            sums = (
-                sums
-                + np.concatenate([0 * sums[:1, :, -1], sums[:-1, :, -1].cumsum(axis=0)])[..., None]
-            )
-        late = sums[..., -max(1, steps // 4) :].mean(axis=2)
-        return np.asarray(np.ldexp(late, -self.scale.message_exp))
+    def injected(self, layer: StockLayer) -> bool:
+        """Whether the port for a current of the layer is connected."""
+        return bool(getattr(self, current_port(layer.name)).in_connections)
 
-    def decode(self, messages: npt.ArrayLike, steps: int) -> npt.NDArray[np.int64]:
-        """Predicted classes (samples,) from the messages (classes, samples * steps) of `out`."""
-        return classes(self.rates, messages, steps, self.out.shape[0])
+    def rounded(self, rows: Array) -> npt.NDArray[Any]:
+        """Values of the input in units of `inp`; raises ValueError if a state could overflow."""
+        if self.fixed:
+            plan, scale = self.plan, self.scale
+            exponent = state_exponent(plan, scale) + (0 if plan.graded else 6)
+            steps = 1 if plan.graded else plan.reset_interval or 1
+            drive, room = largest_drive(plan, rows), 2.0 ** (STATE_BITS - exponent) / steps
+            if drive > room:
+                raise ValueError(
+                    f"with these samples drives reach {drive:.3g}, and the states of this network "
+                    f"hold {room:.3g}; give samples at export: to_lava(inputs=x)"
+                )
+        return super().rounded(rows)
+
+    def sent(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Graded units sum their input, so that a source sends its changes."""
+        return changes(rows, self.plan.reset_interval) if self.plan.graded else rows
 
 
 class StockGraph(ExportedNetworkModel):
@@ -150,22 +162,23 @@ class StockGraph(ExportedNetworkModel):
     synapses: list[Any]
     """The synapses of each edge."""
 
-    def build(self, plan: Plan, scale: Scale) -> None:
+    def build(self, plan: StockPlan, scale: StockScale) -> None:
         """Make the sub-processes and connect them."""
         self.cells, self.synapses = {}, []
         for number, layer in enumerate(plan.layers):
-            cell = self.keep(f"cells_{number}", neurons(plan, scale, layer))
+            cell = self.keep(f"cells_{number}", neurons(plan, scale, layer), layer.name)
             self.cells[layer.name] = cell
             self.reset(plan, f"cells_{number}", states_of(plan, cell))
         for number, edge in enumerate(plan.edges):
-            conn = self.keep(f"edge_{number}", synapses(plan, scale, edge))
+            name = f"{edge.source}->{edge.target}"
+            conn = self.keep(f"edge_{number}", synapses(plan, scale, edge), name)
             conn.a_out.connect(self.cells[edge.target].a_in)
             if edge.source != plan.input:
                 self.cells[edge.source].s_out.connect(conn.s_in)
             self.reset(plan, f"edge_{number}", [conn.a_buff])
             self.synapses.append(conn)
 
-    def reset(self, plan: Plan, name: str, states: Sequence[Var]) -> None:
+    def reset(self, plan: StockPlan, name: str, states: Sequence[Var]) -> None:
         """Set states to zero after every `reset_interval` steps."""
         for number, process in enumerate(resets(plan, states)):
             self.keep(f"{name}_reset_{number}", process)
@@ -179,43 +192,60 @@ class StockNetworkModel(StockGraph):
 
     def __init__(self, proc: StockNetwork) -> None:
         super().__init__(proc)
-        plan = proc.plan
-        self.build(plan, proc.scale)
+        plan, scale = proc.plan, proc.scale
+        self.build(plan, scale)
         for edge, conn in zip(plan.edges, self.synapses, strict=True):
             if edge.source == plan.input:
                 proc.inp.connect(conn.s_in)
         for layer in plan.layers:
-            cell = self.cells[layer.name]
-            self.expose(plan, cell, layer, getattr(proc, port_name(layer.name)))
-            if layer.name == plan.output:
-                self.expose(plan, cell, layer, proc.out)
+            cell, summed = self.cells[layer.name], proc.summed(layer)
+            ports = [getattr(proc, port_name(layer.name))]
+            ports += [proc.out] if layer.name == plan.output else []
+            for port in ports:
+                if port in summed:
+                    weight = signed_sum(layer)
+                    self.join(plan, f"{port.name}_sum", weight, 0, (cell.s_out, port))
+                elif not plan.graded or not layer.corners:
+                    cell.s_out.connect(port)
+            if proc.injected(layer):
+                port = getattr(proc, current_port(layer.name))
+                exponent = state_exponent(plan, scale) - scale.input_exp
+                self.join(plan, port.name, copies(plan, layer), exponent, (port, cell.a_in))
             for state in exposed_states(plan):
                 getattr(proc, f"{state}_{identifier(layer.name)}").alias(getattr(cell, state))
 
-    def expose(self, plan: Plan, cell: Any, layer: Layer, port: OutPort) -> None:  # noqa: ANN401
-        """Connect a port to the messages of a layer, the signed sum over its relu units."""
-        if not plan.graded or not layer.corners:
-            cell.s_out.connect(port)
-            return
-        # Built sparse: a dense matrix would take gigabytes for a convolution of 18 432 units.
-        sum_ = hstack([s * identity(layer.size) for s, _ in layer.corners], format="csr")
-        conn = self.keep(f"{port.name}_sum", connection(sum_, plan, exponent=0, graded=True))
-        cell.s_out.connect(conn.s_in)
-        conn.a_out.connect(port)
-        self.reset(plan, f"{port.name}_sum", [conn.a_buff])
+    def join(
+        self, plan: StockPlan, name: str, weight: Weight, exponent: int, ends: tuple[Any, Any]
+    ) -> None:
+        """Connect two ports through synapses."""
+        conn = self.keep(name, connection(weight, plan, exponent=exponent, graded=True))
+        ends[0].connect(conn.s_in)
+        conn.a_out.connect(ends[1])
+        self.reset(plan, name, [conn.a_buff])
 
 
-def exposed_states(plan: Plan) -> tuple[str, ...]:
+def signed_sum(layer: StockLayer) -> Weight:
+    """Weights from the relu units of a layer to its units."""
+    # Built sparse: a dense matrix would take gigabytes for a convolution of 18 432 units.
+    return hstack([s * identity(layer.size) for s, _ in layer.corners], format="csr")
+
+
+def copies(plan: StockPlan, layer: StockLayer) -> Weight:
+    """Weights from the units of a layer to its neurons, of which a unit may have two."""
+    return vstack([identity(layer.size)] * (unit_count(plan, layer) // layer.size), format="csr")
+
+
+def exposed_states(plan: StockPlan) -> tuple[str, ...]:
     """The Vars of a layer's neurons that the network exposes."""
     return ("bias", "sigma") if plan.graded else ("bias_mant", "v", "r")
 
 
-def states_of(plan: Plan, cell: Any) -> list[Var]:  # noqa: ANN401
+def states_of(plan: StockPlan, cell: Any) -> list[Var]:  # noqa: ANN401
     """The Vars of a layer's neurons that are reset between samples."""
     return [cell.sigma, cell.act, cell.residue] if plan.graded else [cell.v, cell.r, cell.i]
 
 
-def resets(plan: Plan, states: Sequence[Var]) -> list[Reset]:
+def resets(plan: StockPlan, states: Sequence[Var]) -> list[Reset]:
     """Processes that set states to zero after every `reset_interval` steps."""
     found: list[Reset] = []
     if plan.reset_interval is None:
@@ -226,7 +256,7 @@ def resets(plan: Plan, states: Sequence[Var]) -> list[Reset]:
     return found
 
 
-def neurons(plan: Plan, scale: Scale, layer: Layer) -> AbstractProcess:
+def neurons(plan: StockPlan, scale: StockScale, layer: StockLayer) -> AbstractProcess:
     """The stock neurons of a layer."""
     if plan.graded:
         bias = biases(plan, layer)
@@ -257,17 +287,18 @@ def neurons(plan: Plan, scale: Scale, layer: Layer) -> AbstractProcess:
     )
 
 
-def synapses(plan: Plan, scale: Scale, edge: Edge) -> AbstractProcess:
+def synapses(plan: StockPlan, scale: StockScale, edge: StockEdge) -> AbstractProcess:
     """The stock synapses of an edge."""
     graded = plan.graded or edge.source == plan.input
     weight = expanded(plan, edge)
     if plan.bits is None:
         return connection(weight, plan, exponent=0, graded=graded)
-    fine = scale.weight_exp[edge.source, edge.target]
-    if plan.graded:
-        shift = scale.state_exp - fine
-    else:
-        shift = scale.drive_exp - fine - (scale.message_exp if graded else 0)
+    fine, unit = scale.weight_exp[edge.source, edge.target], 0
+    if edge.source == plan.input:
+        unit = scale.input_exp
+    elif plan.graded:
+        unit = scale.message_exp
+    shift = state_exponent(plan, scale) - fine - unit
     return connection(nearest(weight, fine), plan, exponent=shift, graded=graded)
 
 
@@ -280,7 +311,7 @@ def nearest(weight: Weight, exponent: int) -> Weight:
     return np.clip(integers(weight, exponent), -MOST, MOST)
 
 
-def connection(weight: Weight, plan: Plan, *, exponent: int, graded: bool) -> AbstractProcess:
+def connection(weight: Weight, plan: StockPlan, *, exponent: int, graded: bool) -> AbstractProcess:
     """`Sparse` for a sparse matrix or few weights, else `Dense`; integers count 2^exponent."""
     if not issparse(weight) and np.count_nonzero(weight) < SPARSE_BELOW * weight.size:
         weight = csr_matrix(weight)

@@ -17,11 +17,12 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.simulators.lava.native.plan import (
-    Layer,
-    Plan,
-    Scale,
+    StockLayer,
+    StockPlan,
+    StockScale,
     biases,
     integers,
+    state_exponent,
     unit_count,
 )
 from neuro_eqprop.simulators.lava.native.stock.network import StockGraph
@@ -31,19 +32,16 @@ from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.neurons import Numbers
 
 
-def input_exponent(plan: Plan, scale: Scale) -> int:
-    """k, where input is in multiples of 2^-k; zero in floating point."""
-    return scale.message_exp + scale.state_exp if plan.graded else scale.drive_exp
-
-
 class StockSource(AbstractProcess):  # type: ignore[misc]
     """Sends the current of each sample: to graded units once, since they sum it, else always."""
 
-    def __init__(self, layer: Layer, current: Array, plan: Plan, scale: Scale) -> None:
+    def __init__(
+        self, layer: StockLayer, current: Array, plan: StockPlan, scale: StockScale
+    ) -> None:
         count = unit_count(plan, layer)
         rows: Numbers = np.tile(current, count // layer.size)
         if plan.bits is not None:
-            rows = integers(rows, input_exponent(plan, scale))
+            rows = integers(rows, state_exponent(plan, scale))
         super().__init__(rows=rows, graded=plan.graded, interval=plan.reset_interval)
         self.s_out = OutPort(shape=(count,))
 
@@ -80,7 +78,9 @@ class IntegerStockSource(StockSourceModel):
 class StockRecorder(AbstractProcess):  # type: ignore[misc]
     """Receives the input `a_in` and the output `s_in` of a layer."""
 
-    def __init__(self, layer: Layer, files: SampleFiles, plan: Plan, scale: Scale) -> None:
+    def __init__(
+        self, layer: StockLayer, files: SampleFiles, plan: StockPlan, scale: StockScale
+    ) -> None:
         super().__init__(layer=layer, files=files, plan=plan, scale=scale)
         shape = (unit_count(plan, layer),)
         self.a_in = InPort(shape=shape)
@@ -96,10 +96,10 @@ class StockRecorderModel(PyLoihiProcessModel):  # type: ignore[misc]
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.files: SampleFiles = proc_params["files"]
-        self.layer: Layer = proc_params["layer"]
+        self.layer: StockLayer = proc_params["layer"]
         plan, scale = proc_params["plan"], proc_params["scale"]
         self.interval = plan.reset_interval
-        self.graded, self.exponent = plan.graded, input_exponent(plan, scale)
+        self.graded, self.exponent = plan.graded, state_exponent(plan, scale)
         self.message_exp = scale.message_exp if plan.graded else 0
         self.signs = [sign for sign, _ in self.layer.corners] if plan.graded else []
         self.low = np.full(self.layer.size, self.layer.low if self.signs else 0.0)
@@ -157,7 +157,11 @@ class RecordedStock(AbstractProcess):  # type: ignore[misc]
     """The network of a plan, whose layers receive the currents of a stimulus."""
 
     def __init__(
-        self, plan: Plan, scale: Scale, stimulus: Stimulus, files: Mapping[str, SampleFiles]
+        self,
+        plan: StockPlan,
+        scale: StockScale,
+        stimulus: Stimulus,
+        files: Mapping[str, SampleFiles],
     ) -> None:
         super().__init__(plan=plan, scale=scale)
         self.plan, self.scale, self.current, self.files = plan, scale, stimulus.current, files
@@ -171,6 +175,7 @@ class RecordedStockModel(StockGraph):
     """Sub-processes of the network, with the source and the recorder of each layer."""
 
     def __init__(self, proc: RecordedStock) -> None:
+        self.owner = proc.name
         plan, scale, recorders = proc.plan, proc.scale, dict[str, Any]()
         self.build(plan, scale)
         for number, layer in enumerate(plan.layers):
