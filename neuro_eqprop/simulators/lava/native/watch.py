@@ -9,7 +9,6 @@ still. This module needs lava-nc alone.
 # No `from __future__ import annotations`: Lava executes this file under another module name.
 
 import mmap
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -252,9 +251,9 @@ def end_runtime(runtime: Any, *, stop_first: bool = False, grace: float = GRACE)
         stopping.join(grace)
     runtime._is_started = runtime._is_running = False  # else it is stopped again
     for actor in filter(is_own, actors):
-        actor.kill()
-        multiprocessing.Process.join(actor)
-        actor._is_done = True
+        with suppress(Exception):  # the runtime may join it, too
+            actor.kill()
+            actor.join()
     with suppress(Exception):  # it has ended, or its process was killed
         runtime._messaging_infrastructure.smm.shutdown()
 
