@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy.typing as npt
 
+from neuro_eqprop.chips.profile import Profile
 from neuro_eqprop.common.arrays import Array, check_options
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.runs.chip_budget import ChipBudget, chip_budget
 from neuro_eqprop.runs.executors import Executor
 from neuro_eqprop.runs.simulate import record_spikes
 from neuro_eqprop.runs.simulation import Simulation, run_spikes
@@ -296,7 +298,33 @@ class SpikingModel(LoweredNetwork):
             if options.get("beta") is None and (phases is None or isinstance(phases, int)):
                 options["beta"] = self.model.beta
             return learning_network(self, self._learned_on_lava, name=name, **options)
-        return lava_network(self, name=name, **options)
+        net = lava_network(self, name=name, **options)
+        net.budget_on = self.budget
+        return net
+
+    def budget(self, profile: str | Path | Profile = "loihi2") -> ChipBudget:
+        """What each layer needs on a chip beside its published limits.
+
+        Parameters
+        ----------
+        profile : str, Path or Profile
+            A chip, as in `estimate_energy`, which uses the same limits and placement.
+
+        Returns
+        -------
+        ChipBudget
+            A row for each layer: synapse memory of a core, fan-in, fan-out, bits of weights,
+            messages, delays.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+        >>> budget = model.to_spiking(code="graded", bits=8).budget("loihi2")
+        >>> [(row.layer, row.fan_in, row.weight_bits) for row in budget.layers]
+        [('hidden', 10, 8), ('output', 16, 8)]
+        """
+        return chip_budget(self, profile)
 
     def _learned_on_lava(self, params: Mapping[str, Array]) -> Model:
         return replace(self.model, network=self.rate, params=params, provenance="learned on lava")

@@ -231,9 +231,8 @@ class Spiking(Neuron):
         if not 0.0 < self.threshold < np.inf:
             raise ValueError(f"a threshold must be above zero and finite, not {self.threshold}")
         if not self.floor <= self.resting_voltage <= self.ceiling:
-            raise ValueError(
-                f"the resting voltage {self.resting_voltage:g} must lie between floor and ceiling"
-            )
+            which = "half the threshold" if self.start is None else f"{self.start:g}"
+            raise ValueError(f"the resting voltage, {which}, must lie between floor and ceiling")
 
     @property
     def resting_voltage(self) -> float:

@@ -25,6 +25,7 @@ from neuro_eqprop.simulators.lava.native.plan import (
     message_threshold,
     scale_of,
 )
+from neuro_eqprop.simulators.lava.ranges import exact_ranges, stock_ranges
 from neuro_eqprop.simulators.lava.setup import prepare_import
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Spiking, SpikingNetwork
 from neuro_eqprop.spiking.lowered import LoweredNetwork, lower_network
@@ -100,10 +101,14 @@ def lava_network(
                 "the source sends the other: use neurons='exact'"
             )
         unit = None if source is None else -round(log2(source.out_scale))
-        return StockNetwork(replace(stock, input_exp=unit), name)
+        net = StockNetwork(replace(stock, input_exp=unit), name)
+        net.ranges_of = stock_ranges
+        return net
     from neuro_eqprop.simulators.lava.native.exact.network import ExactNetwork
 
-    return ExactNetwork(exact_plan(spiking, reset_interval, rows, source), name)
+    exact = ExactNetwork(exact_plan(spiking, reset_interval, rows, source), name)
+    exact.ranges_of = exact_ranges
+    return exact
 
 
 def exact_plan(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -40,6 +41,25 @@ NINE_BITS, LARGEST = 127, 254
 """Integer weight from which netx needs nine bits, and the largest one that it keeps."""
 
 
+README = """Messages of `out` (units, samples * steps) to predicted classes:
+
+import h5py, numpy as np
+
+def decode(path, messages, steps):
+    with h5py.File(path) as file:
+        a = dict(file.attrs)
+    state = np.cumsum(messages, axis=1) / 2.0 ** a["message_exp"]
+    late = state.reshape(len(state), -1, steps)[..., -max(1, steps // 4):].mean(axis=2)
+    size, first = int(a["classes"]), int(a["output_first"])
+    parts = late[first : first + size * len(a["output_signs"])].reshape(-1, size, late.shape[1])
+    return np.tensordot(a["output_signs"], parts, 1).argmax(axis=0)
+
+A sample is sent once, in its first step, as its difference to the sample before, in integer
+multiples of 2^-message_exp.
+"""
+"""The attribute `readme` of a file."""
+
+
 @dataclass(frozen=True)
 class NetxCoding:
     """Encodes samples for a netx network and decodes its messages."""
@@ -50,6 +70,20 @@ class NetxCoding:
     output: StockLayer
     first: int
     """Index of the first unit of the output layer in `out`."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the file that say where its outputs are, and how to read them."""
+        signs = [sign for sign, _ in self.output.corners] or [1.0]
+        low = self.output.low if np.isfinite(self.output.low) else 0.0
+        return {
+            "classes": self.output.size,
+            "output_first": self.first,
+            "output_signs": np.array(signs),
+            "output_low": low,
+            "message_exp": MESSAGE_EXP,
+            "readme": README,
+        }
 
     def encode(self, x: npt.ArrayLike, steps: int) -> Ints:
         """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer."""
@@ -101,7 +135,13 @@ def write_netx(plan: StockPlan, path: str | Path) -> NetxCoding:
             weight = block(plan, plan.layers, fed)
             back = block(plan, plan.layers, inner, plan.layers)
             dense(file, 1, "dense_rec", plan.layers, plan, weight=weight, weight_rec=back)
-    last = plan.layers[-1:] if forward else plan.layers
+        coding = coding_of(plan, plan.layers[-1:] if forward else plan.layers)
+        file.attrs.update(coding.attributes)
+    return coding
+
+
+def coding_of(plan: StockPlan, last: Sequence[StockLayer]) -> NetxCoding:
+    """The coding of a network whose last netx layer holds these layers."""
     sizes = [unit_count(plan, layer) for layer in last]
     first = sum(sizes[: [layer.name for layer in last].index(plan.output)])
     return NetxCoding(plan.features, sum(sizes), plan[plan.output], first)

@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import h5py
 import numpy as np
@@ -69,6 +70,13 @@ def test_lava_dl_runs_the_file_and_predicts_what_the_rates_do(
     found = infer(NumpyOps(), network, params, x)
     assert np.abs(coding.rates(messages, STEPS) - found.state["output"]).max() < 0.05
     np.testing.assert_array_equal(coding.decode(messages, STEPS), found.drive.argmax(axis=1))
+    with h5py.File(path) as file:
+        text = file.attrs["readme"]
+    names: dict[str, Any] = {}
+    exec(text[text.index("import h5py") : text.index("A sample is sent")], names)
+    np.testing.assert_array_equal(
+        names["decode"](path, messages, STEPS), coding.decode(messages, STEPS)
+    )
 
 
 def written(network: Network, path: Path) -> None:

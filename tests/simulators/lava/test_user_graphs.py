@@ -311,3 +311,47 @@ def test_watch_is_public() -> None:
     assert callable(watch)
     assert "process" in str(watch.__doc__)
     assert ne.__version__
+
+
+@pytest.mark.parametrize("code", ["graded", "rate"])
+def test_the_check_of_stock_ranges_repeats_what_lava_sends(code: str, model: Model) -> None:
+    from neuro_eqprop.simulators.lava.ranges import StockStates
+
+    steps, x = 20, np.random.default_rng(8).random((2, 8))
+    net = model.to_spiking(code=code, bits=8).to_lava(neurons="stock", reset_interval=steps)
+    data = net.encode(x, steps)
+    sent = np.stack([each["output"] for each in StockStates(net).run(data, steps)], axis=1)
+    if code == "graded":  # each unit is two
+        sent = sent[..., :4] - sent[..., 4:]
+    wanted = run(net, data, 2 * steps).T.reshape(2, steps, 4)
+    # What the port adds up arrives a step later.
+    late = int(code == "graded")
+    np.testing.assert_array_equal(sent[:, : steps - late], wanted[:, late:])
+
+
+@pytest.mark.parametrize("neurons", ["exact", "stock"])
+def test_the_check_counts_what_leaves_24_bits(neurons: str, model: Model) -> None:
+    spiking = model.to_spiking(code="graded", bits=8)
+    x = np.random.default_rng(9).random((2, 8))
+    net = spiking.to_lava(neurons=neurons, reset_interval=8, inputs=1000 * x)
+    ranges = net.check(x)
+    assert [each.layer for each in ranges] == ["hidden", "output"]
+    assert all(each.fits and 0 < each.largest <= each.worst for each in ranges)
+    if neurons == "exact":
+        net = spiking.to_lava(reset_interval=8, inputs=1e6 * x)
+        wide = net.check(1e6 * x)
+        assert wide[0].largest > 100 * ranges[0].largest
+    with pytest.raises(ValueError, match="use bits=8"):
+        model.to_spiking(code="graded").to_lava(neurons=neurons, reset_interval=8).check(x)
+
+
+def test_the_budget_on_a_chip_is_that_of_the_energy_estimate(model: Model) -> None:
+    net = model.to_spiking(code="graded", bits=8).to_lava()
+    budget = net.budget("loihi2")
+    assert [row.layer for row in budget.layers] == ["hidden", "output"]
+    hidden, output = budget.layers
+    assert (hidden.fan_in, output.fan_in, output.weight_bits, output.delay) == (4, 10, 8, 1)
+    assert hidden.memory_bits > 0
+    assert budget.limits["weight_bits"] == 8
+    assert "limit of" in repr(budget)
+    assert budget.to_json()["layers"][0]["layer"] == "hidden"

@@ -57,7 +57,7 @@ class ExportedNetwork(AbstractProcess):  # type: ignore[misc]
     ENCODED = "encode(x, steps)"
     """The call that returns their data, for error messages."""
     budget_on: Callable[[str], Any] | None = None
-    """Where `to_lava` made the network: its budget on a chip."""
+    """Its budget on a chip, set by `to_lava`."""
 
     @property
     def tag(self) -> str:
@@ -203,6 +203,8 @@ def given_run_config() -> Any:  # noqa: ANN401
 class StreamedNetwork(ExportedNetwork):
     """A network for inference: samples in, messages of the output out."""
 
+    ranges_of: Callable[..., Any] | None = None
+    """What `check` calls, set by `to_lava`."""
     inp_scale: float
     """The value of one unit of `inp`."""
     out_scale: float
@@ -271,6 +273,39 @@ class StreamedNetwork(ExportedNetwork):
         pixel = y * wide + x + (bright * high * wide if channels else 0)
         np.add.at(frames, (step, pixel), 1.0 if channels else np.where(bright, 1.0, -1.0))
         return self.sent(self.rounded(frames)).T
+
+    def check(self, x: npt.ArrayLike, steps: int | None = None) -> Any:  # noqa: ANN401
+        """The range of each layer in 24 bits for samples x, without a run on Lava.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples.
+        steps : int, optional
+            Steps of a sample; the default is `reset_interval`.
+
+        Returns
+        -------
+        tuple of LayerRange
+            For each layer the largest value reached, the largest that the weights allow, and how
+            often a value wrapped around or saturated.
+
+        Raises
+        ------
+        ValueError
+            In floating point, which has no such limits.
+        RuntimeError
+            In an exported package.
+        """
+        if not self.fixed:
+            raise ValueError("floating point neither wraps nor saturates; use bits=8")
+        if self.ranges_of is None:
+            raise RuntimeError("ranges need neuro_eqprop: use SpikingModel.to_lava(...).check(x)")
+        length = self.reset_interval if steps is None else steps
+        if length is None:
+            raise ValueError("say how many steps a sample has: check(x, steps)")
+        rows = sample_rows(x, length, features=self.features, reset_interval=self.reset_interval)
+        return self.ranges_of(self, rows, length)
 
     def rounded(self, rows: Array) -> npt.NDArray[Any]:
         """Values of the input in units of `inp`: integers in fixed point."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import hstack, issparse, vstack
+from scipy.sparse import csr_matrix, hstack, issparse, vstack
 
 Array = npt.NDArray[np.float64]
 Weight = Any
@@ -152,6 +152,25 @@ def scale_of(plan: StockPlan) -> StockScale:
 def state_exponent(plan: StockPlan, scale: StockScale) -> int:
     """k, where states and their input are in multiples of 2^-k; zero in floating point."""
     return scale.message_exp + scale.state_exp if plan.graded else scale.drive_exp
+
+
+def edge_exponent(plan: StockPlan, scale: StockScale, edge: StockEdge) -> int:
+    """k, where a sum of integer weights times messages of an edge is shifted left by k bits."""
+    fine, unit = scale.weight_exp[edge.source, edge.target], 0
+    if edge.source == plan.input:
+        unit = scale.input_exp
+    elif plan.graded:
+        unit = scale.message_exp
+    return state_exponent(plan, scale) - fine - unit
+
+
+def nearest(weight: Weight, exponent: int) -> Weight:
+    """8-bit integer weights, in multiples of 2^-exponent."""
+    if issparse(weight):
+        found = csr_matrix(weight)
+        found.data = nearest(found.data, exponent).astype(np.float64)
+        return found
+    return np.clip(integers(weight, exponent), -MOST, MOST)
 
 
 def largest_drive(plan: StockPlan, x: Array | None = None) -> float:

@@ -39,7 +39,6 @@ from scipy.sparse import csr_matrix, hstack, identity, issparse, vstack
 
 from neuro_eqprop.simulators.lava.native.network import ExportedNetworkModel, StreamedNetwork
 from neuro_eqprop.simulators.lava.native.plan import (
-    MOST,
     SPARSE_BELOW,
     STATE_BITS,
     Array,
@@ -52,10 +51,12 @@ from neuro_eqprop.simulators.lava.native.plan import (
     biases,
     changes,
     current_port,
+    edge_exponent,
     expanded,
     identifier,
     integers,
     largest_drive,
+    nearest,
     port_name,
     scale_of,
     state_exponent,
@@ -293,22 +294,9 @@ def synapses(plan: StockPlan, scale: StockScale, edge: StockEdge) -> AbstractPro
     weight = expanded(plan, edge)
     if plan.bits is None:
         return connection(weight, plan, exponent=0, graded=graded)
-    fine, unit = scale.weight_exp[edge.source, edge.target], 0
-    if edge.source == plan.input:
-        unit = scale.input_exp
-    elif plan.graded:
-        unit = scale.message_exp
-    shift = state_exponent(plan, scale) - fine - unit
+    fine = scale.weight_exp[edge.source, edge.target]
+    shift = edge_exponent(plan, scale, edge)
     return connection(nearest(weight, fine), plan, exponent=shift, graded=graded)
-
-
-def nearest(weight: Weight, exponent: int) -> Weight:
-    """8-bit integer weights, in multiples of 2^-exponent."""
-    if issparse(weight):
-        found = csr_matrix(weight)
-        found.data = nearest(found.data, exponent).astype(np.float64)
-        return found
-    return np.clip(integers(weight, exponent), -MOST, MOST)
 
 
 def connection(weight: Weight, plan: StockPlan, *, exponent: int, graded: bool) -> AbstractProcess:
