@@ -68,7 +68,7 @@ def exact_ranges(net: ExactNetwork, x: npt.ArrayLike, steps: int) -> tuple[Layer
         for target, weight in plan.feeds.items()
     }
     stepped = SteppedNetwork(network, Stimulus(len(rows), current, {}))
-    largest = dict.fromkeys(stepped.neurons, 0)
+    largest = dict.fromkeys(stepped.neurons, 0.0)
     for _ in range(steps):
         stepped.step(0.0)
         for name, neurons in stepped.neurons.items():
@@ -77,7 +77,7 @@ def exact_ranges(net: ExactNetwork, x: npt.ArrayLike, steps: int) -> tuple[Layer
     return tuple(
         LayerRange(
             each.name,
-            largest[each.name],
+            int(largest[each.name]),
             exact_worst(network, each, current.get(each.name)),
             *map(int, stepped.neurons[each.name].overflows),
         )
@@ -136,18 +136,20 @@ class StockStates:
         courses = data.T.reshape(-1 if fresh else 1, steps if fresh else data.shape[1], len(data))
         shapes = {layer.name: (3, len(courses), unit_count(plan, layer)) for layer in plan.layers}
         self.state = {name: np.zeros(shape, np.int64) for name, shape in shapes.items()}
-        due = {k: np.int64(0) for k in range(len(self.weights))}
+        due: list[tuple[str, Ints]] = []
         for step in range(courses.shape[1]):
-            arriving: dict[str, Ints] = {}
-            for k, (_, target, _, _) in enumerate(self.weights):
-                arriving[target] = arriving.get(target, 0) + due[k]
-            sent = {name: self.advance(name, arriving.get(name, 0)) for name in self.state}
-            for k, (source, target, weight, shift) in enumerate(self.weights):
+            arriving = {name: np.zeros(shape[1:], np.int64) for name, shape in shapes.items()}
+            for target, total in due:
+                arriving[target] = arriving[target] + total
+            sent = {name: self.advance(name, arriving[name]) for name in self.state}
+            due = []
+            for source, target, weight, shift in self.weights:
                 message = courses[:, step] if source == plan.input else sent[source]
                 total = np.asarray((weight @ message.T).T).astype(np.int64)
-                due[k] = total << shift if shift > 0 else total >> -shift
+                total = np.asarray(total << shift if shift > 0 else total >> -shift)
+                due.append((target, total))
                 if source == plan.input:
-                    self.inputs[target] = max(self.inputs[target], most(due[k]))
+                    self.inputs[target] = max(self.inputs[target], most(total))
             yield sent
 
     def advance(self, name: str, arriving: Ints) -> Ints:
