@@ -70,8 +70,10 @@ NEEDS = {"lava": "lava", "brian2": "brian2", "snntorch": "snntorch", "browser": 
 STRICT = bool(os.environ.get("CI"))
 """Whether a test that is skipped has failed, on every Python: CI has all packages and a browser.
 
-Tests that need a data set which is not embedded have the marker `data`, and may be skipped.
+Tests that need a data set which is not embedded have the marker `data`, those that need a compiler
+and an emulator of Arm processors the marker `arm`; they may be skipped.
 """
+MAY_BE_SKIPPED = ("data", "arm")
 
 
 SEED = "NEURO_EQPROP_TEST_SEED"
@@ -201,7 +203,7 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if STRICT and is_skip(report) and not item.get_closest_marker("data"):
+    if STRICT and is_skip(report) and not any(map(item.get_closest_marker, MAY_BE_SKIPPED)):
         fail_skipped(report)
     return report
 

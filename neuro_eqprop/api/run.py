@@ -29,7 +29,7 @@ from neuro_eqprop.simulators.registry import BACKENDS
 from neuro_eqprop.spiking.codes import Code, find_code
 from neuro_eqprop.training.study import Study
 
-FORMATS = ("nir", "lava", "netx")
+FORMATS = ("nir", "lava", "netx", "c")
 """Formats of `Run.translate`."""
 
 
@@ -205,27 +205,28 @@ class Run(RunFolder):
         samples: int = 20,
         force: bool = False,
     ) -> dict[str, Any]:
-        """Export the spiking network to a NIR file, a Lava package or a netx file.
+        """Export the spiking network to a NIR file, a Lava package, a netx file or C source.
 
         Parameters
         ----------
         out : str or Path
-            The file to write; with `to="lava"` the folder of the package.
+            The file to write; with `to="lava"` and `to="c"` the folder.
         to : str
             "nir" (a NIR file with the exact step semantics in its metadata), "lava" (a package
-            that depends only on lava-nc) or "netx" (a file for lava-dl).
+            that depends only on lava-nc), "netx" (a file for lava-dl) or "c" (C99 in integers, see
+            `SpikingModel.to_c`).
         code : str, optional
             Spike code; "rate" for NIR and "graded" for the others if None.
         bits : int, optional
-            Bits of the weights in fixed point; floating point if None.
+            Bits of the weights in fixed point; if None 8 for C, and floating point for the others.
         nudged : bool
             Whether a NIR file includes the synapses of the nudge.
         neurons : str
             Processes of a Lava package: "exact", or "stock" for those of `lava.proc`.
         steps : int, optional
-            Steps of a sample of Lava or netx; the default is that of the code.
+            Steps of a sample of Lava, netx or C; the default is that of the code.
         samples : int
-            Test samples on which the agreement of Lava or netx with the rates is measured.
+            Test samples on which the agreement of Lava, netx or C with the rates is measured.
         force : bool
             Whether to replace an existing file or folder.
 
@@ -250,6 +251,9 @@ class Run(RunFolder):
             found = translate(self.model, out, code=chosen, nudged=nudged, force=force, bits=bits)
             return head | found
         x = self.data.test.take(slice(samples)).x
+        if to == "c":
+            spiking = self.model.to_spiking(code=chosen, bits=8 if bits is None else bits)
+            return head | spiking.to_c(out, x, steps=steps, force=force).to_json()
         if to == "netx":
             if chosen is not Code.GRADED:
                 raise ArgumentError(f"a netx file holds graded messages, not code {chosen.name!r}")

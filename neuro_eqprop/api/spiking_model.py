@@ -15,11 +15,13 @@ from neuro_eqprop.common.html import html_table
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.runs.chip_budget import ChipBudget, chip_budget
 from neuro_eqprop.runs.executors import Executor
+from neuro_eqprop.runs.export_c import CLearning, export_c
 from neuro_eqprop.runs.simulate import record_spikes
 from neuro_eqprop.runs.simulation import Simulation, run_spikes
 from neuro_eqprop.runs.simulation_settings import RecordingSettings, SimulationSettings
 from neuro_eqprop.runs.translate import nir_graph
 from neuro_eqprop.simulators.base import Backend
+from neuro_eqprop.simulators.c.export import CExport
 from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.traces.trace import Trace
 
@@ -420,3 +422,62 @@ class SpikingModel(LoweredNetwork):
 
         check_options(SpikingModule, options, "option of to_snntorch")
         return SpikingModule(self.rate, self.exact, self.coding, bits=self.bits, **options)
+
+    def to_c(
+        self,
+        folder: str | Path,
+        x: npt.ArrayLike | None = None,
+        *,
+        learning: bool = False,
+        steps: int | None = None,
+        force: bool = False,
+        **options: Any,  # noqa: ANN401
+    ) -> CExport:
+        """Write the network as C99 for a microcontroller or for high-level synthesis.
+
+        `net.h`, `net.c`, `weights.h`, `example.c` and `README.md` need `stdint.h` alone: integers,
+        static memory, loops with fixed bounds. Every message equals that of the simulators.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder to write.
+        x : array (samples, features), optional
+            Samples that gcc compiles and runs the program on, to compare it with the rate model
+            and with the reference.
+        learning : bool
+            Whether it learns: both phases and the Hebbian commit run on the device.
+        steps : int, optional
+            Steps of an inference; the default is that of the code.
+        force : bool
+            Whether to replace an existing folder.
+        **options
+            With `learning`: `beta`, by default that of the training; `rate`, the learning rate,
+            0.05; `phases`, steps of a nudged phase; `batch`, samples of a commit, 1; `seed` of
+            the stochastic rounding.
+
+        Returns
+        -------
+        CExport
+            Flash and RAM in bytes, operations and cycles of an inference, and the agreement.
+
+        Raises
+        ------
+        BackendError
+            If integers cannot represent the network; the message gives the reason.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits")
+        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+        >>> net = model.to_spiking(code="graded", bits=8).to_c("net", data.test.x[:20])
+        >>> net.constants, net.ram
+        (1236, 626)
+        """
+        check_options(CLearning, options, "option of to_c")
+        if options and not learning:
+            raise ValueError(f"{next(iter(options))} is an option of learning=True")
+        learns = CLearning(**{"beta": self.model.beta, **options}) if learning else None
+        rows = None if x is None else self.samples(x)
+        return export_c(self.model, self, folder, rows, steps=steps, learning=learns, force=force)

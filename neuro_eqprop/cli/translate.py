@@ -1,4 +1,4 @@
-"""`neuro-eqprop translate`: export a run to a NIR file, a Lava package or a netx file."""
+"""`neuro-eqprop translate`: export a run to a NIR file, a Lava package, a netx file or C."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def options(parser: ArgumentParser) -> None:
     """Add the options of `translate`."""
     add = parser.add_argument
     add("run", type=Path, metavar="RUN", help="a run folder")
-    out = "file to write, or with --to lava the folder"
+    out = "file to write, or with --to lava and --to c the folder"
     add("--out", type=Path, required=True, metavar="NET.nir|DIR|NET.net", help=out)
     add(
         "--to",
         choices=FORMATS,
         default="nir",
-        help="nir: a NIR file; lava: a package that needs only lava-nc; netx: a file for lava-dl "
-        "(default: nir)",
+        help="nir: a NIR file; lava: a package that needs only lava-nc; netx: a file for lava-dl; "
+        "c: C99 in integers for microcontrollers (default: nir)",
     )
-    codes = f"spike code: {', '.join(CODES)} (default: rate; graded for lava and netx)"
+    codes = f"spike code: {', '.join(CODES)} (default: rate; graded for lava, netx and c)"
     set_completions(add("--code", metavar="CODE", help=codes), CODES)
     add("--bits", type=positive_int, help=BITS_HELP)
     add("--nudged", action="store_true", help="with the synapses of the nudge (nir)")
@@ -42,7 +42,7 @@ def options(parser: ArgumentParser) -> None:
     add(
         "--steps",
         type=positive_int,
-        help="steps of a sample (with lava, netx; default: that of the code)",
+        help="steps of a sample (with lava, netx, c; default: that of the code)",
     )
     add("--samples", type=positive_int, default=20, help="samples that agreement is measured on")
     add("--force", action="store_true", help="replace the file or folder")
@@ -65,6 +65,9 @@ def run(args: Namespace) -> Json:
 
 def show(outcome: Json, console: Console) -> None:
     """Print the result."""
+    if outcome["to"] == "c":
+        print_facts({"wrote": outcome["path"], **outcome["table"]}, console)
+        return
     if outcome["to"] != "nir":
         rows = {
             "wrote": outcome["path"],
@@ -98,5 +101,6 @@ COMMAND = Command(
     (
         "neuro-eqprop translate runs/digits --code rate --out digits.nir",
         "neuro-eqprop translate runs/digits --to netx --out digits.net",
+        "neuro-eqprop translate runs/digits --to c --out net",
     ),
 )
