@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import which
@@ -10,7 +11,14 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.schedules import Schedule
-from neuro_eqprop.files.write import make_folder, replace_folder, temporary_folder, write_text
+from neuro_eqprop.files.write import (
+    WriteError,
+    make_folder,
+    refuse_foreign,
+    replace_folder,
+    temporary_folder,
+    write_text,
+)
 from neuro_eqprop.networks.architectures.normalized import without_normalization
 from neuro_eqprop.networks.network import Role
 from neuro_eqprop.simulators.base import BackendError
@@ -189,7 +197,10 @@ def export_c(
     """Write a spiking network as C, see `SpikingModel.to_c`."""
     place = Path(folder)
     if place.exists() and not force:
-        raise BackendError(f"{place} exists already; name another folder or use force=True")
+        raise WriteError(
+            errno.EEXIST, f"{place} exists already; name another folder or use force=True"
+        )
+    refuse_foreign(place)
     made = program_of(spiking, steps=steps, learning=learning)
     found = None
     with temporary_folder(within=make_folder(place.parent)) as temporary:

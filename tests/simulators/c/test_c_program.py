@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.dynamics.schedules import three_phase
+from neuro_eqprop.files.write import MANIFEST, WriteError
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures.looped import looped
 from neuro_eqprop.networks.architectures.mlp import layered
@@ -112,12 +114,12 @@ def compare(case: Case, folder: Path, *options: str) -> int:
     return sent
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(6))
 def test_every_message_and_drive_of_random_networks_is_equal(number: int, tmp_path: Path) -> None:
     assert compare(drawn_case(number), tmp_path, "-O2")
 
 
-@pytest.mark.slow
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("number", range(100, 140))
 def test_many_random_networks(number: int, tmp_path: Path) -> None:
     assert compare(drawn_case(number), tmp_path, *SANITIZED)
@@ -183,11 +185,11 @@ def test_every_weight_after_learning_is_equal(
     model: str, code: str, batch: int, tmp_path: Path
 ) -> None:
     data = ne.load_data("digits")
-    rates = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
+    clip = HARD_SIGMOID
     network = {
-        "layered": layered(64, (24,), 10, **rates),
-        "deep": layered(64, (16, 12), 10, **rates),
-        "looped": looped(64, 16, 10, bound=None, **rates),
+        "layered": layered(64, (24,), 10, hidden_rate=clip, output_rate=clip),
+        "deep": layered(64, (16, 12), 10, hidden_rate=clip, output_rate=clip),
+        "looped": looped(64, 16, 10, hidden_rate=clip, output_rate=clip, bound=None),
     }[model]
     trained = Model(network, initialize(network, np.random.default_rng(0)))
     spiking = trained.to_spiking(code=code, bits=8)
@@ -217,7 +219,7 @@ def test_all_digits_send_every_message_in_20_kb(digits: Model, code: str, tmp_pa
     assert made.flash <= 20_000
     assert made.ram <= 4_000
     files = {path.name for path in (tmp_path / "net").iterdir()}
-    assert files == {"net.h", "net.c", "weights.h", "example.c", "README.md"}
+    assert files == {MANIFEST, "net.h", "net.c", "weights.h", "example.c", "README.md"}
     run = compile_c(tmp_path / "net", ["net.c", "example.c"], SANITIZED)
     shown = digits.to_spiking(code=code, bits=8).run(test.x[:4]).predictions
     assert [int(word) for word in run_c(run).split()] == shown.tolist()
@@ -251,7 +253,7 @@ def test_200_samples_learned_on_the_device_give_equal_weights(
     ],
 )
 def test_models_send_every_message(
-    name: str, code: str, coding: str, settings: dict[str, object], tmp_path: Path
+    name: str, code: str, coding: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     data = ne.load_data("digits")
     model = ne.train(name, data, epochs=1, **settings)
@@ -282,6 +284,7 @@ def test_translate_writes_a_folder(
     assert main(words) == 1  # the folder exists
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     "name", ["*/ #include <x>", "int", "a\\\nb", "??/", "/* x", "hidden", "Ümläut", "", '%s"', "9"]
 )
@@ -331,8 +334,11 @@ def test_what_integers_cannot_do_is_refused(tmp_path: Path) -> None:
         model.to_spiking(code="graded").to_c(tmp_path / "net", learning=True)
     with pytest.raises(ValueError, match="option of learning=True"):
         model.to_spiking(bits=8).to_c(tmp_path / "net", beta=0.1)
-    with pytest.raises(BackendError, match="exists already"):
+    with pytest.raises(WriteError, match="exists already"):
         model.to_spiking(bits=8).to_c(tmp_path)
+    (tmp_path / "mine").touch()
+    with pytest.raises(WriteError, match="did not write"):
+        model.to_spiking(bits=8).to_c(tmp_path, force=True)
 
 
 @pytest.mark.arm
