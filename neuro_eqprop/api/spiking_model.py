@@ -473,7 +473,7 @@ class SpikingModel(LoweredNetwork):
         >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
         >>> net = model.to_spiking(code="graded", bits=8).to_c("net", data.test.x[:20])
         >>> net.constants, net.ram
-        (1236, 626)
+        (1236, 586)
         """
         check_options(CLearning, options, "option of to_c")
         if options and not learning:
