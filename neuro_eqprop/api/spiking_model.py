@@ -472,8 +472,8 @@ class SpikingModel(LoweredNetwork):
         >>> data = ne.load_data("digits")
         >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
         >>> net = model.to_spiking(code="graded", bits=8).to_c("net", data.test.x[:20])
-        >>> net.constants, net.ram
-        (1236, 586)
+        >>> net.steps, net.ram < 4000
+        (32, True)
         """
         check_options(CLearning, options, "option of to_c")
         if options and not learning:
