@@ -42,7 +42,7 @@ from neuro_eqprop.dynamics.schedules import Schedule, three_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.simulators.base import kinds, tally
 from neuro_eqprop.simulators.lava.setup import prepare_import
-from neuro_eqprop.simulators.recordings import MemorySink, Origin, Plan, Record, Recording
+from neuro_eqprop.simulators.recordings import MemorySink, Origin, Record, Recording, RecordingPlan
 from neuro_eqprop.simulators.reference.simulator import Reference
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.ir import (
@@ -339,11 +339,13 @@ def plan(
     of: dict[str, ActivityKind],
     backend: str,
     record: Record,
-) -> Plan:
+) -> RecordingPlan:
     sizes = {"hidden": HIDDEN, "output": CLASSES}
     places = np.arange(100, 100 + len(x))
     held = dict(zip(CONNECTIONS, weights, strict=True))
-    return Plan(origin(backend), SCHEDULE, of, sizes, CONNECTIONS, places, label, x, record, held)
+    return RecordingPlan(
+        origin(backend), SCHEDULE, of, sizes, CONNECTIONS, places, label, x, record, held
+    )
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from neuro_eqprop.simulators.recordings import Plan
+    from neuro_eqprop.simulators.recordings import RecordingPlan
 
 Advance = Callable[[float, str], None]
 """Advances a bar by an amount, and sets the text after the count."""
@@ -71,7 +71,7 @@ def stages() -> Iterator[Callable[[str, int, int], None]]:
         yield advance
 
 
-def announce(plan: Plan) -> None:
+def announce(plan: RecordingPlan) -> None:
     """Print the largest size that a trace can reach, before recording; only on a terminal."""
     console, size = Console(stderr=True, highlight=False), plan.most_bytes / 1e6
     if console.is_terminal:

@@ -46,9 +46,9 @@ from neuro_eqprop.simulators.recordings import (
     Counts,
     MemorySink,
     Origin,
-    Plan,
     Record,
     Recording,
+    RecordingPlan,
     Sink,
     parse_record,
 )
@@ -73,7 +73,7 @@ RATE_STEPS = 64
 class RecordedRun:
     """A finished recording, in memory or in a file."""
 
-    plan: Plan
+    plan: RecordingPlan
     recordings: tuple[Recording, ...]
     counts: Mapping[tuple[str, str], Counts]
     input_counts: Counts
@@ -283,14 +283,14 @@ def make_plan(
     sizes: Mapping[str, int],
     weights: Mapping[str, Array],
     record: Iterable[str],
-) -> Plan:
+) -> RecordingPlan:
     """Plan the contents of the trace before the run."""
     x, label = samples
     if not len(x):
         raise ValueError("x holds no samples; a recording needs at least one")
     check_rates(len(x), total_steps(schedule), sum(sizes.values()))
     requests = (record,) if isinstance(record, str) else record
-    return Plan(
+    return RecordingPlan(
         origin,
         schedule,
         activity,
@@ -306,7 +306,7 @@ def make_plan(
 
 
 def carry_out(
-    plan: Plan, work: Work, recording: RecordingSettings, progress: SampleCallback | None
+    plan: RecordingPlan, work: Work, recording: RecordingSettings, progress: SampleCallback | None
 ) -> RecordedRun:
     """Run the samples of a plan, and store the recordings in memory or in a file."""
     began, path = time.perf_counter(), None if recording.out is None else Path(recording.out)

@@ -10,11 +10,11 @@ from neuro_eqprop.common.arrays import check_callback
 from neuro_eqprop.runs.executors import Executor
 from neuro_eqprop.runs.workers import Shared
 from neuro_eqprop.simulators.base import Backend
-from neuro_eqprop.simulators.recordings import Plan
+from neuro_eqprop.simulators.recordings import RecordingPlan
 
 SampleCallback = Callable[[int], None]
 """Called with the number of samples done since the last call."""
-AnnounceCallback = Callable[[Plan], None]
+AnnounceCallback = Callable[[RecordingPlan], None]
 """Called with the recording plan before the first step."""
 
 
@@ -22,7 +22,7 @@ def no_progress(_: int) -> None:
     """Report no samples."""
 
 
-def no_announcement(_: Plan) -> None:
+def no_announcement(_: RecordingPlan) -> None:
     """Announce no plan."""
 
 

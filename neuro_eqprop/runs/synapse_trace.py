@@ -21,7 +21,7 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.runs.simulation import add_counts
 from neuro_eqprop.simulators.learning import Learner, LearningRecord
-from neuro_eqprop.simulators.recordings import Counts, Plan, Record, parse_record
+from neuro_eqprop.simulators.recordings import Counts, Record, RecordingPlan, parse_record
 from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.plasticity import COMMIT, LoihiEngine, PlasticNetwork, TrainingSamples
@@ -79,7 +79,7 @@ def record_of(
 @contextmanager
 def record_synapses(
     path: Path,
-    plan: Plan,
+    plan: RecordingPlan,
     plastic: PlasticNetwork,
     samples: TrainingSamples,
     learner: Learner,

@@ -24,7 +24,7 @@ from neuro_eqprop.networks.operators import Dense
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.runs.simulate import origin_of, ranking_weights, settle
 from neuro_eqprop.runs.simulation_settings import AnnounceCallback, no_announcement
-from neuro_eqprop.simulators.recordings import Plan, parse_record
+from neuro_eqprop.simulators.recordings import RecordingPlan, parse_record
 from neuro_eqprop.simulators.synapse_recording import HEBBIAN
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.file import Writer
@@ -93,7 +93,7 @@ def probing(
         yield record_epoch
 
 
-def earlier_trace(path: Path, plan: Plan, epochs: int) -> FileTrace | str:
+def earlier_trace(path: Path, plan: RecordingPlan, epochs: int) -> FileTrace | str:
     """Return the trace of the first epochs of a training, or the reason why there is none."""
     partial_path = path.with_name(f"{path.name}.partial")
     found = next((each for each in (path, partial_path) if each.exists()), None)
@@ -138,7 +138,7 @@ def schedule_of(study: Study) -> Schedule:
     return make(beta=study.rule.beta, free=STEPS, nudged=STEPS)
 
 
-def plan_of(loop: TrainingLoop, start: Mapping[str, Array], done: int) -> Plan:
+def plan_of(loop: TrainingLoop, start: Mapping[str, Array], done: int) -> RecordingPlan:
     """Plan the trace of a training that continues from parameters after `done` epochs."""
     study, network, data = loop.study, loop.network, loop.data
     schedule, params = schedule_of(study), exact(start)
@@ -153,7 +153,7 @@ def plan_of(loop: TrainingLoop, start: Mapping[str, Array], done: int) -> Plan:
     each = 8 * sum(sizes.values()) * sum(phase.steps for phase in schedule)
     count = max(1, min(SAMPLES, MOST // each, len(data.test)))
     rows = np.tile(np.arange(count), study.training.epochs - done)
-    return Plan(
+    return RecordingPlan(
         origin_of("rate", seed=study.seed, digest=""),
         schedule,
         kinds,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files import deadlines
 from neuro_eqprop.files.arrays import npz_bytes
-from neuro_eqprop.runs.executors import Executor, Task, make_executor
+from neuro_eqprop.runs.executors import Executor, Task, TaskResult, make_executor
 from neuro_eqprop.runs.executors.choose import check_workers
 from neuro_eqprop.simulators.base import Backend, BackendError, Overflow, Result, Threaded
 from neuro_eqprop.simulators.experiment import (
@@ -151,15 +151,36 @@ def run_shards(
 def in_order(executor: Executor, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
     """Yield the values of the tasks in their order; raise BackendError if one failed."""
     place, waiting, following = {id(task): k for k, task in enumerate(tasks)}, {}, 0
-    left = max(deadlines.current().until - monotonic(), 0.01)
-    for done in executor.run(tasks, deadline=min(left, DEADLINE)):
-        deadlines.check()
+    for done in with_second_try(executor, tasks):
         if done.error is not None:
-            raise BackendError(f"a shard of the samples failed: {done.error}")
+            tried = " twice" if done.crashed else ""
+            raise BackendError(f"a shard of the samples failed{tried}: {done.error}")
         waiting[place[id(done.task)]] = done.values
         while following in waiting:
             yield waiting.pop(following)
             following += 1
+
+
+def with_second_try(executor: Executor, tasks: Sequence[Task]) -> Iterator[TaskResult]:
+    """The results of the tasks; those whose process was killed run again, once, after the others.
+
+    A machine that is short of memory kills one process, and the results of the others stay.
+    """
+    crashed = []
+    for done in executor.run(tasks, deadline=time_left()):
+        deadlines.check()
+        if done.crashed:
+            crashed.append(done.task)
+        else:
+            yield done
+    for done in executor.run(crashed, deadline=time_left()) if crashed else ():
+        deadlines.check()
+        yield done
+
+
+def time_left() -> float:
+    """Seconds that a shard may take."""
+    return min(max(deadlines.current().until - monotonic(), 0.01), DEADLINE)
 
 
 def run_shard(

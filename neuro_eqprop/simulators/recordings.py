@@ -1,7 +1,7 @@
 """Recording of rates and spikes: the request, the recording of a sample, and the whole trace.
 
-A backend fills a `Recording` per sample and passes it to a `Sink`; a `Plan` fixes before the first
-step what the run records; `TraceData` holds the result.
+A backend fills a `Recording` per sample and passes it to a `Sink`; a `RecordingPlan`
+fixes before the first step what the run records; `TraceData` holds the result.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class TraceData:
     @classmethod
     def from_recordings(
         cls,
-        plan: Plan,
+        plan: RecordingPlan,
         recordings: Sequence[Recording],
         counts: Mapping[tuple[str, str], Counts],
         after: Mapping[str, Array] | None = None,
@@ -498,7 +498,7 @@ LAYOUT_BYTES = 2**17
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecordingPlan:
     """Plan of a recording, fixed before the first step; fields as in `TraceData`."""
 
     origin: Origin

@@ -24,7 +24,7 @@ class Step(NamedTuple):
     """The drive, and the voltage or state."""
 
 
-class StepRecorder:
+class RunRecorder:
     """Counts, window means and recordings of the samples of a run."""
 
     def __init__(
@@ -78,7 +78,7 @@ class StepRecorder:
 
 
 def run_in_parts(
-    run: Callable[[Stimulus, StepRecorder], None],
+    run: Callable[[Stimulus, RunRecorder], None],
     network: SpikingNetwork,
     stimulus: Stimulus,
     schedule: Schedule,
@@ -94,7 +94,7 @@ def run_in_parts(
     parts = []
     for start in range(0, stimulus.samples, most):
         part = stimulus.take(start, start + most)
-        recorder = StepRecorder(network, schedule, record, part.samples)
+        recorder = RunRecorder(network, schedule, record, part.samples)
         run(part, recorder)
         parts.append(recorder.finish())
         for k, recording in enumerate(recorder.recordings()):

@@ -29,9 +29,9 @@ from neuro_eqprop.files.write import (
 )
 from neuro_eqprop.simulators.recordings import (
     Counts,
-    Plan,
     Record,
     Recording,
+    RecordingPlan,
     TraceData,
     spike_train,
 )
@@ -47,7 +47,7 @@ def write(path: Path, trace: TraceData, *, overwrite: bool) -> None:
     synapses = {name: log.synapses for name, log in trace.hebbian.items()}
     record = Record(frozenset(trace.spikes), frozenset(trace.signals), synapses)
     after = {n: w.after for n, w in trace.weights.items() if w.after is not None}
-    plan = Plan(
+    plan = RecordingPlan(
         trace.origin,
         trace.schedule,
         {name: trace.kinds[name] for name in sizes},
@@ -90,7 +90,7 @@ class Writer:
     """
 
     def __init__(
-        self, path: Path, plan: Plan, *, overwrite: bool, earlier: Replay | None = None
+        self, path: Path, plan: RecordingPlan, *, overwrite: bool, earlier: Replay | None = None
     ) -> None:
         if path.exists() and not overwrite:
             raise TraceError(f"{path} exists already; choose another file, or overwrite=True")

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.files.hdf5 import Node
-from neuro_eqprop.simulators.recordings import Counts, Plan
+from neuro_eqprop.simulators.recordings import Counts, RecordingPlan
 from neuro_eqprop.simulators.synapse_recording import COLUMNS as SYNAPSE_COLUMNS
 
 Bytes: TypeAlias = npt.NDArray[np.bytes_]
@@ -52,7 +52,7 @@ class TraceError(ValueError):
     """A trace that cannot be written or read; the message names the file and the reason."""
 
 
-def check_names(path: Path, plan: Plan) -> None:
+def check_names(path: Path, plan: RecordingPlan) -> None:
     """Raise `TraceError` for names that HDF5 would read as paths."""
     names = [*plan.kinds, *(phase.name for phase in plan.schedule), *plan.weights, *plan.epochs]
     for name in [*names, *(variable for _, variable in plan.record.signals)]:
@@ -60,7 +60,7 @@ def check_names(path: Path, plan: Plan) -> None:
             raise TraceError(f"{path}: {name!r} cannot name a group in a file; rename it")
 
 
-def create_layout(file: Node, plan: Plan) -> None:
+def create_layout(file: Node, plan: RecordingPlan) -> None:
     """Create all groups and data sets; growing ones start empty."""
     file.attrs["format"], file.attrs["schema"] = FORMAT, SCHEMA
     file.attrs["complete"] = np.bool_(False)
@@ -102,7 +102,7 @@ def create_layout(file: Node, plan: Plan) -> None:
         create_fixed(counts, phase.name, table, "events").attrs["columns"] = json.dumps(COLUMNS)
 
 
-def create_synapses(file: Node, plan: Plan) -> None:
+def create_synapses(file: Node, plan: RecordingPlan) -> None:
     """Create weights before the run, space for those after it, and synapse histories."""
     for name, weight in sorted(plan.weights.items()):
         group = file.create_group(f"weights/{name}")
@@ -124,7 +124,7 @@ def create_synapses(file: Node, plan: Plan) -> None:
             create_growing(group, column, dtype="f8", unit="1", chunk=(rows, len(synapses)))
 
 
-def create_phases(group: Node, plan: Plan) -> None:
+def create_phases(group: Node, plan: RecordingPlan) -> None:
     """Create the phases as intervals of the steps of a sample."""
     steps: Ints = np.array([phase.steps for phase in plan.schedule], dtype=np.int64)
     stop = np.cumsum(steps)

@@ -13,7 +13,13 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
-from neuro_eqprop.simulators.recordings import Plan, Recording, Sink, TraceData, running_rate
+from neuro_eqprop.simulators.recordings import (
+    Recording,
+    RecordingPlan,
+    Sink,
+    TraceData,
+    running_rate,
+)
 from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
 from neuro_eqprop.spiking.activity import ActivityKind
 
@@ -87,7 +93,7 @@ class SynapseRecorder:
     """A sink that adds synapse histories to the recordings of a simulator."""
 
     sink: Sink
-    plan: Plan
+    plan: RecordingPlan
     weights: Mapping[str, Array] | None = None
     """Current weights, if they differ from those of the plan."""
 

@@ -65,11 +65,11 @@ class Trace(TraceData):
     --------
     >>> import numpy as np
     >>> from neuro_eqprop.dynamics.schedules import free_only
-    >>> from neuro_eqprop.simulators.recordings import Origin, Plan, Recording
+    >>> from neuro_eqprop.simulators.recordings import Origin, RecordingPlan, Recording
     >>> from neuro_eqprop.spiking.activity import ActivityKind
     >>> from neuro_eqprop.simulators.recordings import parse_record
     >>> kinds = {"hidden": ActivityKind.SPIKES}
-    >>> plan = Plan(
+    >>> plan = RecordingPlan(
     ...     origin=Origin("example", "", {}, 0, "", ""),
     ...     schedule=free_only(steps=8, window=6),
     ...     kinds=kinds,

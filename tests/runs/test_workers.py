@@ -127,6 +127,36 @@ def test_a_failing_shard_is_an_error_of_the_simulator(
         )
 
 
+@dataclass
+class Killing:
+    """An executor whose process is killed at the second task, as often as `times` says."""
+
+    times: int
+    ran: list[int]
+
+    def run(self, tasks: Sequence[Task], *, deadline: float) -> Iterator[TaskResult]:
+        """Run the tasks one after the other."""
+        self.ran.append(len(tasks))
+        for number, task in enumerate(tasks):
+            if number == min(1, len(tasks) - 1) and self.times:
+                self.times -= 1
+                yield TaskResult(
+                    task, {}, "the worker process crashed (exit code -9)", crashed=True
+                )
+            else:
+                yield run_task(task)
+
+
+def test_a_killed_shard_runs_again_once_and_the_others_are_kept(model: ne.Model) -> None:
+    x, spiking = ne.load_data("digits").test.x[:5], model.to_spiking(code="rate")
+    alone = spiking.run(x, on="reference", steps=8)
+    once = Killing(1, [])
+    same(alone, spiking.run(x, on="reference", steps=8, workers=3, executor=once))
+    assert once.ran == [3, 1]
+    with pytest.raises(BackendError, match=r"failed twice: the worker process crashed"):
+        spiking.run(x, on="reference", steps=8, workers=3, executor=Killing(2, []))
+
+
 def test_a_backend_with_other_settings_is_not_shared_out(model: ne.Model) -> None:
     with pytest.raises(ValueError, match="workers load a backend by its name"):
         model.to_spiking().run(

@@ -16,9 +16,9 @@ from neuro_eqprop.simulators.recordings import (
     Counts,
     MemorySink,
     Origin,
-    Plan,
     Record,
     Recording,
+    RecordingPlan,
     SpikeTrain,
     parse_record,
 )
@@ -142,8 +142,8 @@ def test_choose_names_what_is_known(word: str, message: str) -> None:
         parse_record([word], {"hidden": ActivityKind.SPIKES})
 
 
-def plan(**changed: object) -> Plan:
-    good = Plan(
+def plan(**changed: object) -> RecordingPlan:
+    good = RecordingPlan(
         ORIGIN,
         PHASES,
         {"p": ActivityKind.SPIKES},

@@ -20,9 +20,9 @@ from neuro_eqprop.files.hdf5 import Node
 from neuro_eqprop.simulators.recordings import (
     LAYOUT_BYTES,
     Origin,
-    Plan,
     Record,
     Recording,
+    RecordingPlan,
     parse_record,
 )
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, strongest_synapses
@@ -42,8 +42,8 @@ SCHEDULE = three_phase(beta=0.5, free=4, nudged=4)
 SAMPLES = 3
 
 
-def plan(*words: str, learns: bool = True) -> Plan:
-    return Plan(
+def plan(*words: str, learns: bool = True) -> RecordingPlan:
+    return RecordingPlan(
         Origin("by hand", "abc", {}, 0, "2024-01-01", ""),
         SCHEDULE,
         KINDS,
@@ -58,7 +58,7 @@ def plan(*words: str, learns: bool = True) -> Plan:
     )
 
 
-def recordings(laid: Plan) -> list[Recording]:
+def recordings(laid: RecordingPlan) -> list[Recording]:
     rng = np.random.default_rng(0)
     made = []
     for _ in range(SAMPLES):

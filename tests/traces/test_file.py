@@ -24,7 +24,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.dynamics.schedules import Phase
 from neuro_eqprop.files.hdf5 import Node
 from neuro_eqprop.files.write import WriteError
-from neuro_eqprop.simulators.recordings import Origin, Plan, Record, Recording, SpikeTrain
+from neuro_eqprop.simulators.recordings import Origin, Record, Recording, RecordingPlan, SpikeTrain
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.append_buffer import MAX_DELAY, AppendBuffer
 from neuro_eqprop.traces.file import Writer, write
@@ -155,9 +155,9 @@ def test_a_step_without_a_duration_is_refused(seconds: float) -> None:
         replace(ORIGIN, step_seconds=seconds)
 
 
-def plan(samples: int = 3) -> Plan:
+def plan(samples: int = 3) -> RecordingPlan:
     record = Record(frozenset({"p"}), frozenset({("p", "voltage")}))
-    return Plan(
+    return RecordingPlan(
         ORIGIN,
         (Phase("free", 0.0, 8, 6),),
         {"p": ActivityKind.SPIKES},
@@ -255,7 +255,7 @@ def test_more_samples_than_announced_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a/b", "..", ""])
 def test_names_that_mean_another_place_are_refused(name: str, tmp_path: Path) -> None:
     good = plan(1)
-    bad = Plan(
+    bad = RecordingPlan(
         good.origin,
         good.schedule,
         {name: ActivityKind.SPIKES},
@@ -284,10 +284,10 @@ from pathlib import Path
 import numpy as np
 from neuro_eqprop.traces.file import Writer
 from neuro_eqprop.dynamics.schedules import Phase
-from neuro_eqprop.simulators.recordings import Origin, Plan, Record, Recording
+from neuro_eqprop.simulators.recordings import Origin, RecordingPlan, Record, Recording
 from neuro_eqprop.spiking.activity import ActivityKind
 n = 100000
-plan = Plan(Origin("child", "", {}, 0, "", ""), (Phase("free", 0.0, 16, 12),),
+plan = RecordingPlan(Origin("child", "", {}, 0, "", ""), (Phase("free", 0.0, 16, 12),),
             {"p": ActivityKind.SPIKES}, {"p": 50}, (),
             np.arange(n), np.zeros(n, int), np.zeros((n, 1)),
             Record(frozenset({"p"}), frozenset({("p", "voltage")})))

@@ -19,7 +19,7 @@ import pytest
 import neuro_eqprop
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Phase
-from neuro_eqprop.simulators.recordings import Origin, Plan, Record, Recording
+from neuro_eqprop.simulators.recordings import Origin, Record, Recording, RecordingPlan
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.file import Writer, write
 from neuro_eqprop.traces.lazy import read
@@ -143,8 +143,8 @@ def test_rows_index_like_an_array(
             rows[len(whole)]
 
 
-def plan(samples: int) -> Plan:
-    return Plan(
+def plan(samples: int) -> RecordingPlan:
+    return RecordingPlan(
         Origin("reference", "abc", {}, 0, "", ""),
         (Phase("free", 0.0, 8, 6),),
         {"p": ActivityKind.SPIKES},

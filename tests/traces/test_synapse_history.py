@@ -10,7 +10,7 @@ import pytest
 
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.dynamics.schedules import Phase, free_only
-from neuro_eqprop.simulators.recordings import MemorySink, Plan, Record
+from neuro_eqprop.simulators.recordings import MemorySink, Record, RecordingPlan
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, Weights
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.compare import hebbian_update
@@ -70,11 +70,11 @@ def weighted(trace: Trace) -> Trace:
     return replace(trace, weights=weights)
 
 
-def plan_of(trace: Trace) -> Plan:
+def plan_of(trace: Trace) -> RecordingPlan:
     sizes = {"hidden": 24, "output": 10}
     weights = {name: each.before for name, each in weighted(trace).weights.items()}
     watched = {"hidden->output": SYNAPSES, "input->hidden": ((2, 63),)}
-    return Plan(
+    return RecordingPlan(
         trace.origin,
         trace.schedule,
         trace.kinds,

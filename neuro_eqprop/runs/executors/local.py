@@ -134,7 +134,8 @@ def run_in(worker: Child, task: Task, deadline: float, over: Event | None = None
     except TimeoutError:
         return deadline_result(task, deadline)
     except ChildEndedError as ended:
-        return TaskResult(task, {}, f"the worker process crashed (exit code {ended.code})")
+        crashed = f"the worker process crashed (exit code {ended.code})"
+        return TaskResult(task, {}, crashed, crashed=True)
     return TaskResult(task, **outcome)
 
 

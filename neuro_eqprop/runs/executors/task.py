@@ -64,6 +64,8 @@ class TaskResult:
     error: str | None = None
     seconds: float = 0.0
     """CPU time."""
+    crashed: bool = False
+    """Whether its process ended before the task did."""
 
 
 class Executor(Protocol):

@@ -21,7 +21,7 @@ from neuro_eqprop.runs.synapse_trace import (
     record_synapses,
 )
 from neuro_eqprop.simulators.base import kinds
-from neuro_eqprop.simulators.recordings import Plan
+from neuro_eqprop.simulators.recordings import RecordingPlan
 from neuro_eqprop.simulators.synapse_recording import HEBBIAN
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.plasticity import TrainingSamples
@@ -69,7 +69,7 @@ def plan_trace(
     samples: TrainingSamples,
     record: Sequence[str],
     snapshots: tuple[int, ...],
-) -> Plan:
+) -> RecordingPlan:
     """Plan the contents of the trace before the first step."""
     network, plastic, learner = task.network, task.plastic, task.learner
     layers = {layer.name for layer in network.moving}
@@ -81,7 +81,7 @@ def plan_trace(
     inputs = samples.stimulus.current[network.input.name]
     weights = {name: plastic.projection(name).weight for name in names}
     strengths = ranking_weights(network, weights, inputs)
-    return Plan(
+    return RecordingPlan(
         origin_of(
             learner.name,
             seed=task.study.seed,

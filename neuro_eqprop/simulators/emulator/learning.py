@@ -104,7 +104,7 @@ class CompiledLearning:
             output=names.index(network.output),
         )
         memory = kernels.Memory(
-            units=kernels.Units(*np.zeros((9, units))),
+            units=kernels.UnitState(*np.zeros((9, units))),
             sends=np.zeros(units, dtype=np.uint8),
             senders=np.zeros(units, dtype=np.int64),
             sender_counts=np.zeros(len(names), dtype=np.int64),

@@ -126,7 +126,7 @@ class SampleTables(NamedTuple):
     """The engine's random numbers (3, steps of all samples)."""
 
 
-class Units(NamedTuple):
+class UnitState(NamedTuple):
     """State of all units."""
 
     one: Array
@@ -150,7 +150,7 @@ class Units(NamedTuple):
 class Memory(NamedTuple):
     """What changes from step to step."""
 
-    units: Units
+    units: UnitState
     sends: Marks
     """Whether each unit sends a message in this step."""
     senders: Ints
@@ -282,7 +282,7 @@ def deliver(
 
 
 @leaf
-def integrate(c: Array, beta: float, has_input: int, a: int, z: int, units: Units) -> None:
+def integrate(c: Array, beta: float, has_input: int, a: int, z: int, units: UnitState) -> None:
     """Current, drive and voltage of spiking units in floating point; resets the input to zero."""
     one, by_beta, u, held = units.one[a:z], units.by_beta[a:z], units.current[a:z], units.held[a:z]
     drive, outside, size = units.drive[a:z], units.outside[a:z], uint64(z - a)
@@ -300,7 +300,9 @@ def integrate(c: Array, beta: float, has_input: int, a: int, z: int, units: Unit
 
 
 @leaf
-def integrate_integer(c: Array, beta: float, a: int, z: int, units: Units, totals: Ints) -> None:
+def integrate_integer(
+    c: Array, beta: float, a: int, z: int, units: UnitState, totals: Ints
+) -> None:
     """Current, drive and voltage of spiking units in 24-bit integers; resets the input to zero."""
     one, by_beta, u, held = units.one[a:z], units.by_beta[a:z], units.current[a:z], units.held[a:z]
     drive, outside, over = units.drive[a:z], units.outside[a:z], 0
@@ -318,7 +320,7 @@ def integrate_integer(c: Array, beta: float, a: int, z: int, units: Units, total
 
 
 @leaf
-def fire(c: Array, a: int, z: int, units: Units, sends: Marks) -> None:
+def fire(c: Array, a: int, z: int, units: UnitState, sends: Marks) -> None:
     """Spike and reset of spiking units, whose voltage has been integrated."""
     held, message = units.held[a:z], units.message[a:z]
     threshold, subtract, floor, ceiling = c[THRESHOLD], c[SUBTRACT], c[FLOOR], c[CEILING]
@@ -334,7 +336,14 @@ def fire(c: Array, a: int, z: int, units: Units, sends: Marks) -> None:
 
 @leaf
 def send_graded(
-    c: Array, beta: float, integer: bool, a: int, z: int, units: Units, sends: Marks, totals: Ints
+    c: Array,
+    beta: float,
+    integer: bool,
+    a: int,
+    z: int,
+    units: UnitState,
+    sends: Marks,
+    totals: Ints,
 ) -> None:
     """One step of graded units; resets the input to zero."""
     one, by_beta, g_one, held, g_beta, sent, drive, outside, message = units
@@ -585,7 +594,7 @@ def change_engine(
 
 
 @leaf
-def rest(net: PlasticTables, units: Units) -> None:
+def rest(net: PlasticTables, units: UnitState) -> None:
     """Set every unit to its resting state."""
     for values in (*units[:6],):
         values[:] = 0.0

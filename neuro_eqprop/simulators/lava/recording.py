@@ -19,7 +19,7 @@ from neuro_eqprop.files.write import append_bytes
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.experiment import Experiment
 from neuro_eqprop.simulators.recordings import Record
-from neuro_eqprop.simulators.step_recorder import Step, StepRecorder
+from neuro_eqprop.simulators.step_recorder import RunRecorder, Step
 from neuro_eqprop.spiking.neurons import Neurons
 
 
@@ -150,7 +150,7 @@ class SampleFiles:
         """Start the next samples."""
         samples = min(self.batch, self.experiment.stimulus.samples - self.started)
         self.started += samples
-        self.steps = StepRecorder(self.network, self.experiment.schedule, self.record, samples)
+        self.steps = RunRecorder(self.network, self.experiment.schedule, self.record, samples)
 
     def add_step(
         self, payload: Array | Bits, neurons: Neurons, values: Mapping[str, Array]

@@ -10,7 +10,7 @@ from neuro_eqprop.simulators.base import Overflow, Result, Support
 from neuro_eqprop.simulators.recordings import Record, Sink
 from neuro_eqprop.simulators.reference import BACKEND
 from neuro_eqprop.simulators.registry import check_run
-from neuro_eqprop.simulators.step_recorder import StepRecorder
+from neuro_eqprop.simulators.step_recorder import RunRecorder
 from neuro_eqprop.simulators.stepped_network import SteppedNetwork
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 
@@ -34,7 +34,7 @@ class Reference:
         """Run all samples through the schedule."""
         check_run(self, network, stimulus)
         stepped = SteppedNetwork(network, stimulus)
-        recorder = StepRecorder(network, schedule, record, stimulus.samples)
+        recorder = RunRecorder(network, schedule, record, stimulus.samples)
         for _ in recorder.steps:
             check_deadline()
             stepped.step(recorder.beta)

@@ -13,7 +13,7 @@ from neuro_eqprop.simulators.recordings import Record, Sink
 from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.simulators.snntorch import BACKEND
 from neuro_eqprop.simulators.snntorch.modules import Net
-from neuro_eqprop.simulators.step_recorder import StepRecorder, run_in_parts
+from neuro_eqprop.simulators.step_recorder import RunRecorder, run_in_parts
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 
 BATCH = 1024
@@ -44,7 +44,7 @@ class SnnTorch:
         """Run all samples through the schedule."""
         check_run(self, network, stimulus)
 
-        def run_part(part: Stimulus, recorder: StepRecorder) -> None:
+        def run_part(part: Stimulus, recorder: RunRecorder) -> None:
             with torch.no_grad():
                 net = Net(network, part)
                 for _ in recorder.steps:
