@@ -71,9 +71,10 @@ STRICT = bool(os.environ.get("CI"))
 """Whether a test that is skipped has failed, on every Python: CI has all packages and a browser.
 
 Tests that need a data set which is not embedded have the marker `data`, those that need a compiler
-and an emulator of Arm processors the marker `arm`; they may be skipped.
+and an emulator of Arm processors the marker `arm`, those of JAX the marker `jax`; they may be
+skipped.
 """
-MAY_BE_SKIPPED = ("data", "arm")
+MAY_BE_SKIPPED = ("data", "arm", "jax")
 
 
 SEED = "NEURO_EQPROP_TEST_SEED"

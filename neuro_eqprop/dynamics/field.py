@@ -24,7 +24,7 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array, Bits
 from neuro_eqprop.networks.network import Cost, DirectedEdge, Network, Role
 from neuro_eqprop.networks.operators.embedding import Embedding, PaddedOperator
-from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.protocol import Ops, Values, reshape
 
 State: TypeAlias = dict[str, Values]
 """Rates (batch, *layer shape) of all layers but the input."""
@@ -120,7 +120,7 @@ class Field:
         weights = [from_numpy(parts[:, k]) for k in range(len(states))]
         return {
             name: sum(
-                w.reshape(-1, *[1] * (s[name].ndim - 1)) * s[name]
+                reshape(w, (-1, *[1] * (s[name].ndim - 1))) * s[name]
                 for w, s in zip(weights, states, strict=True)
             )
             for name in states[0]
@@ -142,7 +142,7 @@ def field(ops: Ops, network: Network, params: Mapping[str, Values], x: Values) -
         if network[connection.source].role is Role.INPUT:
             weight, before = params[connection.name], input_drive[connection.target]
             input_drive[connection.target] = connection.operator.forward(ops, weight, x, before)
-    return Field(ops, network, params, len(x), network.incoming, input_drive)
+    return Field(ops, network, params, x.shape[0], network.incoming, input_drive)
 
 
 def with_padding_mask(ops: Ops, network: Network, x: Values) -> Network:
@@ -165,4 +165,4 @@ def with_padding_mask(ops: Ops, network: Network, x: Values) -> Network:
 def shape_input(network: Network, x: Values) -> Values:
     """Samples (samples, features) as (samples, *input shape)."""
     shape = network.input.shape
-    return x if tuple(x.shape[1:]) == shape else x.reshape(len(x), *shape)
+    return x if tuple(x.shape[1:]) == shape else reshape(x, (x.shape[0], *shape))

@@ -171,7 +171,7 @@ def solve(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
     if stop.tolerance is None:
         return solve_fixed_steps(f, start, solver, stop)
     state = start
-    residual = np.full(len(next(iter(start.values()))), np.inf)
+    residual = np.full(next(iter(start.values())).shape[0], np.inf)
     steps = np.zeros(len(residual), dtype=np.int64)
     active = np.ones(len(residual), dtype=bool)
     memory: Memory = []
@@ -201,7 +201,7 @@ def solve_fixed_steps(f: Map, start: State, solver: Solver, stop: Stop) -> Equil
 
 def fixed_steps_result(state: State, residual: Array, stop: Stop) -> Equilibrium:
     """The result after `stop.max_steps` steps; `residual` is used if `stop.measured`."""
-    steps = np.full(len(next(iter(state.values()))), stop.max_steps, dtype=np.int64)
+    steps = np.full(next(iter(state.values())).shape[0], stop.max_steps, dtype=np.int64)
     if not stop.measured:
         return Equilibrium(state, steps, np.full(len(steps), np.nan), SolveStatus.OUT_OF_STEPS)
     finite = bool(np.isfinite(residual).all())

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from neuro_eqprop.common.arrays import Shape
-from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.protocol import Ops, Values, reshape
 
 
 class Operator(Protocol):
@@ -56,7 +56,7 @@ class Operator(Protocol):
 
 def flatten(values: Values) -> Values:
     """The values as (samples, features)."""
-    return values if values.ndim == 2 else values.reshape(len(values), -1)
+    return values if values.ndim == 2 else reshape(values, (values.shape[0], -1))
 
 
 def power_iteration_norm(

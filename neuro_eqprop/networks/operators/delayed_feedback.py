@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from neuro_eqprop.common.arrays import Shape
-from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.protocol import Ops, Values, reshape
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class DelayedFeedback:
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The sum of post . pre over batch and units, times the sum of parts."""
-        return sum(self.parts) * (post * pre).sum().reshape(1)
+        return sum(self.parts) * reshape(ops.sum(post * pre), (1,))
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """|W| times the sum of parts."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Shape
 from neuro_eqprop.networks.operators.base import flatten
-from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.protocol import Ops, Values, reshape
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Dense:
         """onto + gain W^T y."""
         if len(shape) == 1:
             return ops.affine(onto, y, weight, gain)
-        return onto + gain * (y @ weight).reshape(len(y), *shape)
+        return onto + gain * reshape(y @ weight, (y.shape[0], *shape))
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The sum over the batch of post pre^T."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from neuro_eqprop.common.arrays import Shape
-from neuro_eqprop.networks.ops.numpy import EPSILON
+from neuro_eqprop.networks.ops.array_api import EPSILON
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 
 

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from neuro_eqprop.common.arrays import Array, Bits, Ints, Shape
+from neuro_eqprop.common.arrays import Array, Ints, Shape
 from neuro_eqprop.networks.activations import Activation
+from neuro_eqprop.networks.ops.array_api import StandardOps
 from neuro_eqprop.networks.ops.protocol import Values
-
-EPSILON = 1e-5
-"""Added to the variance in a layer norm, as in torch."""
 
 
 def pad(x: Values, padding: int) -> Values:
@@ -27,10 +25,15 @@ def windows(x: Values, size: Shape) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class NumpyOps:
-    """NumPy arrays of one floating-point type."""
+class NumpyOps(StandardOps):
+    """NumPy arrays of one floating-point type, with what NumPy does faster than the standard."""
 
     dtype: type[np.floating[Any]] = np.float64
+
+    @property
+    def xp(self) -> Any:  # noqa: ANN401
+        """NumPy."""
+        return np
 
     def from_numpy(self, array: Array) -> Values:
         """The array, contiguous, at this precision."""
@@ -43,14 +46,6 @@ class NumpyOps:
     def numpy_view(self, values: Values) -> Array | None:
         """The array itself."""
         return np.asarray(values)
-
-    def empty(self, shape: Shape) -> Values:
-        """An uninitialized array."""
-        return np.empty(shape, dtype=self.dtype)
-
-    def zeros(self, shape: Shape) -> Values:
-        """An array of zeros."""
-        return np.zeros(shape, dtype=self.dtype)
 
     def affine(self, onto: Values, x: Values, matrix: Values, gain: float = 1.0) -> Values:
         """onto + gain x matrix, for rows x."""
@@ -103,15 +98,6 @@ class NumpyOps:
         views = windows(x, size)
         return np.einsum("noij,ncijab->ocab", y, views, optimize=True)
 
-    def pool(self, x: Values, size: int) -> Values:
-        """Average pooling over squares of `size` by `size`."""
-        n, c, high, wide = x.shape
-        return x.reshape(n, c, high // size, size, wide // size, size).mean(axis=(3, 5))
-
-    def unpool(self, y: Values, size: int) -> Values:
-        """The transpose of `pool`."""
-        return y.repeat(size, axis=2).repeat(size, axis=3) / size**2
-
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
         """y[:, k] = the sum of the columns j with index[j] = k."""
         found = np.zeros((len(values), size), dtype=values.dtype)
@@ -128,48 +114,10 @@ class NumpyOps:
         rates = np.maximum(u, activation.low, out=u)
         return rates if activation.high == np.inf else np.minimum(rates, activation.high, out=rates)
 
-    def softmax(self, u: Values) -> Values:
-        """The softmax along the last axis."""
-        exponentials = np.exp(u - u.max(axis=-1, keepdims=True))
-        return exponentials / exponentials.sum(axis=-1, keepdims=True)
-
     def log_softmax(self, u: Values) -> Values:
         """The logarithm of the softmax along the last axis."""
         return u - np.logaddexp.reduce(u, axis=-1, keepdims=True)
 
-    def argmax(self, values: Values) -> Values:
-        """The index of the largest value of each row."""
-        return values.argmax(axis=1)
-
-    def layer_norm(self, x: Values) -> Values:
-        """(x - mean) / standard deviation along the last axis."""
-        centred = x - x.mean(axis=-1, keepdims=True)
-        return centred / np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + EPSILON)
-
-    def elu_plus_one(self, u: Values) -> Values:
-        """elu(u) + 1."""
-        return np.exp(np.minimum(u, 0.0)) + np.maximum(u, 0.0)
-
-    def sum_batch(self, values: Values) -> Values:
-        """The sum over the batch."""
-        return values.sum(axis=0)
-
-    def max_abs(self, values: Values) -> Array:
-        """The largest absolute value of each sample."""
-        return np.asarray(np.abs(values).reshape(len(values), -1).max(axis=1), dtype=np.float64)
-
     def dots(self, a: Values, b: Values) -> Array:
         """The scalar product of each sample's values."""
         return np.asarray((a.conj() * b).reshape(len(a), -1).sum(axis=1))
-
-    def where(self, rows: Bits, yes: Values, no: Values) -> Values:
-        """`yes` for the samples where `rows` is true, `no` for the others."""
-        return np.where(rows.reshape(-1, *[1] * (yes.ndim - 1)), yes, no)
-
-    def is_finite(self, values: Values) -> bool:
-        """Whether no value is NaN or infinite."""
-        return bool(np.isfinite(values).all())
-
-    def spectral_norm(self, matrix: Values) -> float:
-        """The largest singular value."""
-        return float(np.linalg.norm(matrix, 2))

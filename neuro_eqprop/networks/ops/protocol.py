@@ -1,4 +1,4 @@
-"""The array operations of rate networks, implemented by NumPy and by torch."""
+"""The array operations of rate networks, for libraries of the array API standard and for torch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Values: TypeAlias = Any
 class Ops(Protocol):
     """Array operations of one library at one precision.
 
-    `+`, `-`, `*`, `/`, `@`, `.T`, `.sum` and `.reshape` are common to NumPy and torch; the
-    operations below differ between them.
+    `+`, `-`, `*`, `/`, `@`, `.T` and slices are common to all libraries; the operations below
+    differ between them. Attention, embeddings and sparse weights also use `.sum` and `.reshape`,
+    which NumPy, torch, JAX and CuPy have beside the standard.
     """
 
     def from_numpy(self, array: Array) -> Values:
@@ -109,6 +110,10 @@ class Ops(Protocol):
         """elu(u) + 1: exp(u) below zero, 1 + u above."""
         ...
 
+    def sum(self, values: Values, axes: tuple[int, ...] | None = None) -> Values:
+        """The sum over some axes, or over all."""
+        ...
+
     def sum_batch(self, values: Values) -> Values:
         """The sum over the batch."""
         ...
@@ -132,3 +137,10 @@ class Ops(Protocol):
     def spectral_norm(self, matrix: Values) -> float:
         """The largest singular value of a matrix."""
         ...
+
+
+def reshape(values: Values, shape: Shape) -> Values:
+    """The values in another shape, by their method or by the function of the standard."""
+    if hasattr(values, "reshape"):
+        return values.reshape(shape)
+    return values.__array_namespace__().reshape(values, shape)

@@ -11,7 +11,7 @@ from torch.nn.grad import conv2d_weight
 
 from neuro_eqprop.common.arrays import Array, Bits, Ints, Shape
 from neuro_eqprop.networks.activations import Activation
-from neuro_eqprop.networks.ops.numpy import EPSILON
+from neuro_eqprop.networks.ops.array_api import EPSILON
 from neuro_eqprop.networks.ops.protocol import Values
 
 ROW_MAJOR_COLUMNS = 64
@@ -149,6 +149,10 @@ class TorchOps:
     def elu_plus_one(self, u: Values) -> Values:
         """elu(u) + 1."""
         return functional.elu(u) + 1.0
+
+    def sum(self, values: Values, axes: tuple[int, ...] | None = None) -> Values:
+        """The sum over some axes, or over all."""
+        return values.sum() if axes is None else values.sum(axes)
 
     def sum_batch(self, values: Values) -> Values:
         """The sum over the batch."""

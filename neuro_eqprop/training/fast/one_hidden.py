@@ -80,7 +80,9 @@ def has_one_hidden_layer(network: Network) -> bool:
 
 def is_worth_compiling(free: Field) -> bool:
     """Whether to use compiled code: not in double precision, which only diagnostics use."""
-    single = free.input_drive[free.network.output.name].dtype.itemsize == 4
+    # The array API standard does not give types a size; its libraries train on solvers.
+    kind = free.input_drive[free.network.output.name].dtype
+    single = getattr(kind, "itemsize", 8) == 4
     return bool(single) and has_one_hidden_layer(free.network)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from neuro_eqprop.dynamics.field import State, shape_input
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
-from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.protocol import Ops, Values, reshape
 
 
 def hebbian(
@@ -84,7 +84,7 @@ def bias_update(ops: Ops, layer: Layer, shift: Values) -> Values:
     if layer.bias == layer.shape:
         return total
     shared = tuple(k for k, n in enumerate(layer.bias) if n == 1)
-    return total.sum(shared).reshape(layer.bias)
+    return reshape(ops.sum(total, shared), layer.bias)
 
 
 def weighted_sum(values: Mapping[str, Values], coefficients: Mapping[str, complex]) -> Values:
