@@ -1,3 +1,6 @@
+from neuro_eqprop.api.callbacks import csv_logger as csv_logger
+from neuro_eqprop.api.callbacks import flat_metrics as flat_metrics
+from neuro_eqprop.api.callbacks import scalar_logger as scalar_logger
 from neuro_eqprop.api.estimator import EqPropClassifier as EqPropClassifier
 from neuro_eqprop.api.from_nir import from_nir as from_nir
 from neuro_eqprop.api.from_snntorch import from_snntorch as from_snntorch
@@ -70,9 +73,11 @@ __all__ = [
     "check_nir",
     "check_run",
     "compare",
+    "csv_logger",
     "download_data",
     "estimate_energy",
     "fit_profile",
+    "flat_metrics",
     "from_nir",
     "from_snntorch",
     "from_torch",
@@ -86,6 +91,7 @@ __all__ = [
     "open_trace",
     "pair_protocol",
     "report",
+    "scalar_logger",
     "spike_timing",
     "sweep",
     "trace_summary",

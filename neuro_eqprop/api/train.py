@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from neuro_eqprop.api.callbacks import in_turn
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.api.run import Run
 from neuro_eqprop.api.trainer import Trainer
@@ -38,7 +40,7 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     force: bool = False,
     resume: bool = False,
     traces: str | Path | None = None,
-    progress: EpochCallback | None = None,
+    progress: EpochCallback | Sequence[EpochCallback] | None = None,
     on_batch: BatchCallback | None = None,
     announce: AnnounceCallback | None = None,
     deadline: float | None = None,
@@ -69,8 +71,9 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         Whether to continue the run in `out`; all settings must be the same.
     traces : str or Path, optional
         Trace file, `.h5`, that records how a few samples settle after each epoch.
-    progress : callable, optional
-        Called with the metrics of each epoch, a dict; for example `print`.
+    progress : callable or sequence of callables, optional
+        Called with the metrics of each epoch, a dict; for example `print`, `csv_logger("log.csv")`
+        or `scalar_logger(writer)` for TensorBoard.
     on_batch : callable, optional
         Called with the fraction of an epoch since the last call, and the accuracy of the epoch so
         far.
@@ -109,8 +112,9 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     >>> ne.train("runs/seed0/study.toml", seed=1).study.seed
     1
     """
-    for name, callback in (("progress", progress), ("on_batch", on_batch), ("announce", announce)):
+    for name, callback in (("on_batch", on_batch), ("announce", announce)):
         check_callback(name, callback)
+    on_epoch = in_turn(progress)
     path = None if out is None else Path(out)
     if resume and path is None:
         raise ArgumentError("a run is resumed in its folder; name it by `out`")
@@ -126,7 +130,7 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         force,
         resume,
         None if traces is None else Path(traces),
-        progress,
+        on_epoch,
         on_batch,
         announce or no_announcement,
         deadline,

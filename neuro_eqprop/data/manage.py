@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuro_eqprop.common.arrays import Shape
+from neuro_eqprop.data.cifar10 import CIFAR10, RECORD
+from neuro_eqprop.data.cifar10_copy import find_copy, unpack_copy
 from neuro_eqprop.data.fetch import fetch
 from neuro_eqprop.data.manifest import load_manifest
-from neuro_eqprop.data.paths import home
+from neuro_eqprop.data.paths import cache, home
 from neuro_eqprop.data.registry import DATASETS, load_data, missing, place
 from neuro_eqprop.data.verify import SAME, UNKNOWN, VerifiedFile, copy_of, verify
 
@@ -78,12 +80,16 @@ def download_data(
 ) -> Download:
     """Download the files of a data set that are not here yet, and verify their checksums.
 
+    The JPEG copies of CIFAR-10 are unpacked instead where their archive is here, in a folder
+    cifar10-jpeg beside those of the data sets.
+
     Parameters
     ----------
     name : str
         A data set of `list_data`.
     to : str or Path, optional
-        The parent folder; the default is NEURO_EQPROP_DATA, or the cache of the user.
+        The parent folder; the default is NEURO_EQPROP_DATA, or the cache of the user, and for
+        copies the cache.
     progress : callable, optional
         Called with the bytes that were received so far, and those of the data set.
 
@@ -106,8 +112,11 @@ def download_data(
     entry = DATASETS.find(name)
     if not entry.files:
         return Download(name, f"nothing to download: {entry.origin}", [])
-    folder, listed = Path(to or home()) / name, load_manifest(name)
+    copy = find_copy() if name == CIFAR10.name else None
+    folder, listed = Path(to or (home() if copy is None else cache())) / name, load_manifest(name)
     done, total = 0, sum(file.bytes for file in listed.files)
+    if copy is not None:
+        total = (entry.train + entry.test) * RECORD
 
     def report(more: int) -> None:
         nonlocal done
@@ -115,7 +124,11 @@ def download_data(
         if progress is not None:
             progress(done, total)
 
-    return Download(name, str(folder), fetch(listed, folder, report))
+    if copy is None:
+        return Download(name, str(folder), fetch(listed, folder, report))
+    what, known = next(iter(entry.copies.items()))
+    made = unpack_copy(copy, folder, report, dict(known))
+    return Download(name, str(folder), [VerifiedFile(str(path), what, str(copy)) for path in made])
 
 
 @dataclass(frozen=True, slots=True)

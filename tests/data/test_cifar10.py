@@ -14,8 +14,17 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import DATASETS, FOLDER, DataError, cifar10, load_data, summary
+from neuro_eqprop.data import (
+    DATASETS,
+    FOLDER,
+    DataError,
+    cifar10,
+    cifar10_copy,
+    load_data,
+    summary,
+)
 from neuro_eqprop.data.cifar10 import ARCHIVE, RECORD, TEST, TRAIN
+from neuro_eqprop.data.manage import download_data
 from neuro_eqprop.data.verify import verify
 
 
@@ -160,3 +169,49 @@ def test_a_known_copy_is_named(
     (shelf / TRAIN[0]).write_bytes(files[TRAIN[1]])
     with pytest.raises(DataError, match=r"data_batch_1\.bin is not .*SHA-256 differs"):
         verify("cifar10")
+
+
+def copy_archive(path: Path, pictures: int = 12) -> None:
+    """An archive of JPEG pictures as the copies have it."""
+    from PIL import Image
+
+    path.parent.mkdir(parents=True)
+    rng = np.random.default_rng(3)
+    with tarfile.open(path, "w:xz") as archive:
+        for k in range(pictures):
+            part, name = ("train", "test")[k % 3 == 2], cifar10_copy.CLASSES[k % 10]
+            content = io.BytesIO()
+            pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(content, "JPEG", quality=75)
+            info = tarfile.TarInfo(f"{part}/{name}/{k:04}.jpg")
+            info.size = content.tell()
+            content.seek(0)
+            archive.addfile(info, content)
+
+
+def test_jpeg_copies_are_unpacked_in_a_fixed_order(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = shelf.parent / "cifar10-jpeg" / cifar10_copy.ARCHIVE
+    copy_archive(archive)
+    known = {"data_batch_1.bin": "", "test_batch.bin": ""}
+    with pytest.raises(DataError, match="does not unpack to the known copy"):
+        cifar10_copy.unpack_copy(archive, shelf, lambda _: None, known)
+    assert not list(shelf.iterdir())
+    rows: dict[str, list[cifar10_copy.Records]] = {"train": [], "test": []}
+    for part, record in cifar10_copy.pictures(archive):
+        rows[part].append(record)
+    for seed, (part, name) in enumerate(zip(rows, known, strict=True)):
+        order = np.random.default_rng(seed).permutation(len(rows[part]))
+        content = np.stack(rows[part])[order].tobytes()
+        known[name] = hashlib.sha256(content).hexdigest()
+    info = replace(DATASETS["cifar10"], copies={"made here": known}, train=8, test=4)
+    monkeypatch.setattr(type(DATASETS), "find", lambda *_: info)
+    found = download_data("cifar10")
+    assert {Path(file.path).name: file.verdict for file in found.files} == dict.fromkeys(
+        known, "made here"
+    )
+    assert all(Path(file.path).stat().st_size % RECORD == 0 for file in found.files)
+    archive.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
+    with pytest.raises(DataError, match="cannot be read"):
+        download_data("cifar10")
