@@ -224,8 +224,11 @@ def load_csv(path: Path) -> Dataset:
         raise DataError(f"{path} has {len(lines)} lines; it needs one for each sample")
     separator = max(",;\t", key=lines[0].count)
     rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
-    named = not any(is_number(cell) for cell in rows[0])
-    head = rows.pop(0) if named else [f"column {k + 1}" for k in range(len(rows[0]))]
+    head = (
+        rows.pop(0)
+        if names_columns(*rows[:2])
+        else [f"column {k + 1}" for k in range(len(rows[0]))]
+    )
     wrong = next((k for k, row in enumerate(rows) if len(row) != len(head)), None)
     if wrong is not None:
         raise DataError(
@@ -238,6 +241,13 @@ def load_csv(path: Path) -> Dataset:
         return joined(from_columns(columns), None, str(path))
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def names_columns(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether a first line names the columns: it has no numbers, or text above a number."""
+    numbers = [is_number(cell) for cell in first]
+    below = [is_number(cell) for cell in second[: len(first)]]
+    return not any(numbers) or any(b and not a for a, b in zip(numbers, below, strict=False))
 
 
 def column_of(cells: Sequence[str]) -> npt.NDArray[Any]:

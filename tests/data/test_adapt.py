@@ -27,6 +27,11 @@ def as_csv(folder: Path, separator: str = ",", head: bool = True) -> Path:
     return folder / "mine.csv"
 
 
+def numbered_csv(folder: Path) -> Path:
+    pd.DataFrame(X).assign(label=Y).to_csv(folder / "mine.csv", index=False)
+    return folder / "mine.csv"
+
+
 class Columns(dict[str, Any]):
     """A table as Hugging Face has it."""
 
@@ -60,6 +65,7 @@ FORMS: dict[str, Callable[[Path], object]] = {
     "Hugging Face": lambda _: Columns(a=X, label=Y),
     "CSV": as_csv,
     "CSV without head": lambda folder: as_csv(folder, head=False),
+    "CSV with numbers as names": numbered_csv,
     "CSV with semicolons": lambda folder: as_csv(folder, ";"),
 }
 
