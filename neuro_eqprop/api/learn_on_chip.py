@@ -163,7 +163,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     study, config = learning_settings(
         {"on": on, "code": code, "bits": bits, "epochs": epochs, **settings}
         | {"model": network if isinstance(network, str) else CUSTOM.name}
-        | {"dataset": data_name(data, loaded, path)}
+        | {"dataset": data_name(data, loaded, path)},
+        len(loaded.train),
     )
     if config.on != RATES:
         load_learner(config.on)

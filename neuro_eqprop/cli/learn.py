@@ -40,6 +40,8 @@ from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.networks.activations import HIDDEN
 from neuro_eqprop.runs.on_chip_config import (
     DEEP_FEEDBACK,
+    MANY,
+    MANY_SAMPLES,
     OnChipConfig,
     flat_settings,
     learning_settings,
@@ -95,6 +97,8 @@ def options(parser: ArgumentParser) -> None:
     for key, text in STUDY_HELP.items():
         names = f": {lists[key]}" if key in lists else ""
         deep = f"; {DEEP_FEEDBACK:g} for several hidden layers" if key == "feedback" else ""
+        if key in MANY:
+            deep = f"; {MANY[key]:g} from {MANY_SAMPLES} samples on"
         described = f"{text}{names} (default {shown(usual[key])}{deep})"
         set_completions(add(flag(key), metavar=metavar(key), help=described), names_of(key))
     steps = ", ".join(

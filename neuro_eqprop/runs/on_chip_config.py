@@ -38,7 +38,15 @@ CONTINUOUS = "brian2-biology"
 """Value of `on` that takes the options `biology`."""
 EPOCHS = 10
 DEFAULTS = {"batch": 1, "optimizer": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
-"""Defaults of `learn` that differ from those of `train`."""
+"""Defaults of `learn` that differ from those of a study."""
+MANY_SAMPLES = 5000
+"""Training samples from which on `learn` has the defaults of `MANY`."""
+MANY = {"learning_rate": 0.02}
+"""Defaults for many samples, each with a commit: the rate at which MNIST is learned best."""
+MANY_FIXED = {"limit": 0.5, "margin": 0.1}
+"""Those in fixed point: a finer unit, and no nudge where nothing is left to learn."""
+MANY_SPIKES = {"free": 32, "settle": 16, "window": 48, "tau": 4.0, "margin": 0.1}
+"""Those of code rate: longer windows, which count more spikes."""
 DEEP_FEEDBACK = 0.25
 """Default feedback of several hidden layers in floating point; with 1 they hardly learn.
 
@@ -174,8 +182,11 @@ def make_config(given: Mapping[str, Any], steps: int | None = None) -> OnChipCon
     return change(OnChipConfig(code=code), changes, "setting of [learn]")
 
 
-def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
+def learning_settings(given: Mapping[str, Any], samples: int = 0) -> tuple[Study, OnChipConfig]:
     """Make a study and the settings of [learn] from flat settings, with the defaults of `learn`.
+
+    `samples` is the number of training samples; from `MANY_SAMPLES` on, defaults are those of
+    `MANY`, as far as `batch`, phases and nudging are the default ones.
 
     `steps`, the length of a nudged phase, sets the defaults of free, settle and window. Settings
     that are None have their default. Several hidden layers have a feedback of `DEEP_FEEDBACK` by
@@ -187,6 +198,10 @@ def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
     try:
         steps = None if steps is None else convert("steps", steps, 0)
         study = study_config.adapt(Study(), {**DEFAULTS, **given})
+        samples = min(samples, int(own.get("samples") or samples))
+        if samples >= MANY_SAMPLES and study.training.batch == 1 and hidden_layers(study) == 1:
+            study = study_config.adapt(study, {**MANY, **given})
+            own = {**many_samples(own, study, steps), **own}
         config = make_config(own, default_steps(study, own) if steps is None else steps)
         if hidden_layers(study) > 1 and not config.fixed_point:
             study = study_config.adapt(study, {"feedback": DEEP_FEEDBACK, **given})
@@ -198,6 +213,17 @@ def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
         raise UnknownNameError("setting", error.name, known) from None
     except ValueError as error:
         raise SettingsError(str(error)) from error
+
+
+def many_samples(own: Mapping[str, Any], study: Study, steps: int | None) -> dict[str, Any]:
+    """Return the defaults of [learn] for many samples; `own` are those that are stated."""
+    if own.get("on") == RATES:
+        return {}
+    found = dict(MANY_FIXED) if own.get("bits") or own.get("engine") else {}
+    plain = steps is None and not {"free", "settle", "window"} & set(own)
+    if own.get("code") == Code.RATE.name and plain and is_centered(study.rule.nudging):
+        found |= MANY_SPIKES
+    return found
 
 
 def hidden_layers(study: Study) -> int:

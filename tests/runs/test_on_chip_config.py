@@ -81,3 +81,33 @@ def test_an_error_in_a_study_file_names_file_and_table(tmp_path: Path) -> None:
     path.write_text("[learn]\nwindw = 1\n")
     with pytest.raises(UnknownNameError, match="known: window"):
         read(path)
+
+
+def test_many_samples_have_defaults_of_their_own() -> None:
+    few, many = learning_settings({}, 1437), learning_settings({}, 60000)
+    assert (few[0].training.learning_rate, many[0].training.learning_rate) == (0.05, 0.02)
+    assert few[1] == many[1]
+    fixed = learning_settings({"bits": 8}, 60000)[1]
+    assert (fixed.bound, fixed.margin) == (0.5, 0.1)
+    spikes = learning_settings({"code": "rate"}, 60000)[1]
+    assert (spikes.free, spikes.settle, spikes.window, spikes.tau) == (32, 16, 48, 4.0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"learning_rate": 0.1, "margin": 0.0, "limit": 2.0, "bits": 8},
+        {"code": "rate", "steps": 20, "margin": 0.3},
+        {"code": "rate", "window": 5},
+        {"samples": 1000, "code": "rate"},
+        {"batch": 8},
+        {"on": "rate"},
+    ],
+)
+def test_what_is_stated_stands_with_many_samples(given: dict[str, object]) -> None:
+    study, config = learning_settings(given, 60000)
+    assert {key: flat_settings(study, config)[key] for key in given if key != "steps"} == {
+        key: value for key, value in given.items() if key != "steps"
+    }
+    plain = learning_settings(given)[1]
+    assert (config.settle, config.window) == (plain.settle, plain.window)
