@@ -27,7 +27,7 @@ def test_each_callback_gets_the_metrics_of_each_epoch(tmp_path: Path) -> None:
     callbacks = (rows.append, ne.csv_logger(path), ne.scalar_logger(writer))
     model = ne.train("layered", "digits", hidden=(4,), epochs=2, progress=callbacks)
     assert [row["epoch"] for row in rows] == [1, 2]
-    table = list(csv.DictReader(path.open()))
+    table = list(csv.DictReader(path.read_text().splitlines()))
     for k, row in enumerate(model.history):
         assert float(table[k]["loss"]) == row["loss"] == writer.values["loss", k + 1]
         assert writer.values["spectral/input->hidden", k + 1] == row["spectral"]["input->hidden"]
