@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,8 @@ class Run(RunFolder):
         **settings
             `code`, `bits` and `input` as in `evaluate`; `steps`, `progress`, `workers`,
             `executor` and `deadline` as in `SpikingModel.run`; `announce`, called with the
-            recording plan before the first step.
+            recording plan before the first step; `repeats`, how often the samples are shown, each
+            time with other random numbers.
 
         Returns
         -------
@@ -165,6 +166,7 @@ class Run(RunFolder):
         if isinstance(on, str) and on != "rate" and on not in BACKENDS:
             raise UnknownNameError("backend", on, ("rate", *BACKENDS))
         announce = settings.pop("announce", None) or no_announcement
+        repeats = settings.pop("repeats", 1)
         code, bits = settings.pop("code", None), settings.pop("bits", None)
         coding = settings.pop("input", "current")
         check_options(SimulationSettings, settings, "option of record")
@@ -174,23 +176,28 @@ class Run(RunFolder):
         refuse_existing(path, force=force)
         split = self.test_samples(samples)
         recording = RecordingSettings(
-            phases=phases, record=record, out=path, force=force, announce=announce
+            phases=phases,
+            record=record,
+            out=path,
+            force=force,
+            announce=announce,
+            repeats=repeats,
         )
         run = SimulationSettings(on=on, **settings)
-        run = replace(run, steps=chosen.steps if run.steps is None else run.steps)
+        x, y = recording.repeated(split.x), recording.repeated(split.y)
         if on == "rate":
             check_rates(on, None, bits)
             return record_rates(
                 self.model,
-                split.x,
-                split.y,
+                x,
+                y,
                 recording,
-                steps=run.steps,
+                steps=chosen.steps if run.steps is None else run.steps,
                 tail_fraction=chosen.tail,
                 progress=run.progress,
             )
         spiking = self.model.to_spiking(code=chosen, bits=chosen_bits, input=coding)
-        return record_spikes(self.model, spiking, split.x, split.y, recording, run)
+        return record_spikes(self.model, spiking, x, y, recording, run)
 
     def translate(  # noqa: PLR0913 - keyword arguments, all with defaults
         self,

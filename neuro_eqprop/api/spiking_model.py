@@ -351,7 +351,7 @@ class SpikingModel(LoweredNetwork):
             Discrete steps with the spikes of the backend "brian2", or membranes and synapses in
             continuous time as in the backend "brian2-biology".
         **biology
-            Options of `neuro_eqprop.simulators.brian2.membrane.Biology` for continuous time, in SI
+            Options of `neuro_eqprop.simulators.biology.settings.Biology` for continuous time, in SI
             units: `dt`, `tau_m`, `tau_s`, `delay`, `noise`, `rmax`, ...
 
         Returns

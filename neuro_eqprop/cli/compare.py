@@ -14,6 +14,7 @@ from rich.table import Table
 import neuro_eqprop as ne
 from neuro_eqprop.cli.command import Command, Json
 from neuro_eqprop.traces.compare import SETTLED
+from neuro_eqprop.traces.spike_statistics import TrainAgreement
 
 if TYPE_CHECKING:
     from neuro_eqprop.traces.compare import Cells, Comparison
@@ -54,18 +55,30 @@ def show(outcome: Compared, console: Console) -> None:
         print_cells(cells, console)
     if comparison.layers:
         console.print(
-            f"settled at: the step from which on a rate stays within {SETTLED} of its end"
+            f"settled at: the time from which on a rate stays within {SETTLED} of its end"
         )
     if spikes := (*comparison.spikes_a, *comparison.spikes_b):
         print_cells(comparison.spike_table(), console)
         console.print(f"ISI CV and Fano factor by {spikes[0].computed_by}", markup=False)
-    for layer, distance in comparison.van_rossum.items():
-        console.print(f"van Rossum distance of {layer}: {distance:.3f} a train", markup=False)
+    for each in comparison.trains:
+        console.print(train_text(each), markup=False)
     if outcome.by_sample:
         print_cells(comparison.sample_table(), console)
     for note in comparison.notes:
         named = note.replace("record with phases", "`simulate --phases` runs them")
         console.print(named, markup=False)
+
+
+def train_text(trains: TrainAgreement) -> str:
+    """Distances and lag of the trains of a layer, and how many pairs are left out as silent."""
+    if trains.van_rossum is None or trains.spike_distance is None:
+        return f"trains of {trains.layer}: silent on both sides"
+    lag = "" if trains.lag is None else f", lag {trains.lag * 1e3:g} ms"
+    return (
+        f"trains of {trains.layer}: van Rossum distance {trains.van_rossum:.3f}, SPIKE distance "
+        f"{trains.spike_distance:.3f}{lag}; {trains.pairs} pairs, {trains.silent} more are silent "
+        "on both sides"
+    )
 
 
 def print_cells(cells: Cells, console: Console) -> None:

@@ -43,6 +43,8 @@ def options(parser: ArgumentParser) -> None:
     add("--samples", type=positive_int, default=10, help="use only the first N test samples")
     traced = "trace file to write (default RUN/traces.h5 or NET.h5)"
     add("--traces", type=Path, metavar="FILE.h5", help=traced)
+    repeated = "show the samples N times, with other random numbers, for statistics by stimulus"
+    add("--repeats", type=positive_int, default=1, metavar="N", help=f"{repeated} (default 1)")
     add("--phases", action="store_true", help="run the nudged phases too")
     record = (
         "record also, for example, hidden:voltage, 'hidden->output:hebbian' or "
@@ -61,12 +63,13 @@ def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
     backend, shared = backend_of(args), worker_options(args)
     opened = ne.open_run(args.run, dataset=args.dataset)
-    with counted(f"on {args.on}", args.samples, "samples") as done:
+    with counted(f"on {args.on}", args.samples * args.repeats, "samples") as done:
         found = opened.record(
             on=backend,
             samples=args.samples,
             out=args.traces,
             phases=args.phases,
+            repeats=args.repeats,
             record=args.record,
             code=args.code,
             steps=args.steps,
@@ -91,9 +94,28 @@ def show(outcome: Json, console: Console) -> None:
         "traces": f"{outcome['traces']} ({outcome['bytes'] / 1e6:.2f} MB)",
         "time": f"{outcome['seconds']:.1f} s",
     }
+    rows |= fidelity_rows(outcome["fidelity"])
     for warning in outcome["warnings"]:
         rows["warning"] = warning
     print_facts(rows, console)
+
+
+def fidelity_rows(fidelity: list[Json]) -> dict[str, str]:
+    """A row for each read-out of the update: its cosines, connection by connection."""
+    rows: dict[str, str] = {}
+    for each in fidelity:
+        title = f"update, {each['readout']}"
+        gradient = each["gradient"]
+        text = f"{each['connection']} {cosine_text(each['rate'])} with rates"
+        if gradient is not None:
+            text += f", {gradient:.2f} with minus its own gradient"
+        rows[title] = f"{rows[title]}; {text}" if title in rows else f"cosine of {text}"
+    return rows
+
+
+def cosine_text(cosine: float | None) -> str:
+    """A cosine with three digits, or that it has none."""
+    return "undefined" if cosine is None else f"{cosine:.3f}"
 
 
 def phases(names: list[str], steps: int) -> str:

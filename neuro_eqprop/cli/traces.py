@@ -1,4 +1,4 @@
-"""`neuro-eqprop traces`: show, watch and export trace files."""
+"""`neuro-eqprop traces`: show, watch, verify and export trace files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich.markup import escape
 import neuro_eqprop as ne
 from neuro_eqprop.cli.command import Command, Json, positive_float
 from neuro_eqprop.html_report.live import serve
+from neuro_eqprop.traces.audit import audit
 from neuro_eqprop.traces.export import refuse_existing
 from neuro_eqprop.traces.lazy import read, read_progress
 from neuro_eqprop.traces.summary import parts, population_summaries
@@ -35,8 +36,11 @@ WIDTH = 40
 
 def options(parser: ArgumentParser) -> None:
     """Add the action, the file and the export formats."""
-    meaning = "print its contents, follow it while it is written, or convert it"
-    parser.add_argument("action", choices=["show", "watch", "export"], help=meaning)
+    meaning = (
+        "print its contents, follow it while it is written, compute its recorded products, tags "
+        "and updates again, or convert it"
+    )
+    parser.add_argument("action", choices=["show", "watch", "verify", "export"], help=meaning)
     parser.add_argument("file", type=Path, metavar="FILE.h5", help="a trace file")
     meaning = "traces watch: seconds without a file or new samples after which to give up"
     parser.add_argument("--patience", type=positive_float, default=60.0, metavar="S", help=meaning)
@@ -64,6 +68,9 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Summarise, follow or export the trace."""
+    if args.action == "verify":
+        found = [each.to_json() for each in audit(read(args.file))]
+        return {"file": str(args.file), "verified": found}
     if args.action == "watch":
         with web_view(args):
             watch(args.file, patience=args.patience)
@@ -194,6 +201,9 @@ def sparkline(values: list[float | None]) -> str:
 
 def show(outcome: Json, console: Console) -> None:
     """Print the exported files, or the contents as a tree."""
+    if "verified" in outcome:
+        show_audit(outcome["verified"], console)
+        return
     if "made" in outcome:
         for path in outcome["made"]:
             console.print(f"wrote {escape(path)}")
@@ -247,6 +257,20 @@ def show(outcome: Json, console: Console) -> None:
     console.print(tree)
 
 
+def show_audit(found: list[Json], console: Console) -> None:
+    """Print the largest differences of the records of each connection."""
+    if not found:
+        console.print("no synapses were recorded: use `--record 'hidden->output:hebbian'`")
+    for each in found:
+        updates = f"updates of {each['commits']} commits {each['update']:.1e}"
+        console.print(
+            f"{each['connection']}, {each['synapses']} synapses, largest differences: products "
+            f"{each['product']:.1e}, tags {each['tag']:.1e}"
+            + (f", {updates}" if each["commits"] else ""),
+            markup=False,
+        )
+
+
 def show_statistics(outcome: Json, tree: Tree) -> None:
     """Add the spike statistics of each layer and phase to the tree."""
     if not outcome["spike_statistics"]:
@@ -255,7 +279,8 @@ def show_statistics(outcome: Json, tree: Tree) -> None:
     by = outcome["spike_statistics"][0]["computed_by"]
     statistics = tree.add(f"spike statistics by {escape(by)}; a step takes {step}")
     names = {"isi_cv": "ISI CV", "fano_factor": "Fano factor"}
-    names |= {"count_correlation": "count correlation", "balance": "I/E"}
+    names |= {"noise_correlation": "noise correlation"}
+    names |= {"signal_correlation": "signal correlation", "balance": "I/E"}
     for each in outcome["spike_statistics"]:
         shown = [f"{text} {each[n]:.3f}" for n, text in names.items() if each[n] is not None]
         head = f"{escape(each['layer'])}, {escape(each['phase'])}: {each['mean_rate']:.1f} Hz"
@@ -270,6 +295,7 @@ COMMAND = Command(
     (
         "neuro-eqprop traces show spikes.h5",
         "neuro-eqprop traces watch spikes.h5",
+        "neuro-eqprop traces verify spikes.h5",
         "neuro-eqprop traces export spikes.h5 --nwb spikes.nwb --csv spikes",
     ),
 )

@@ -29,7 +29,7 @@ def render(run: RunContents) -> str:
     pairs = zip(SECTIONS, shown, strict=True)
     return page(
         Heading("report", title(run), f'<p class="lead">{lead(run)}</p>\n{tiles(run)}'),
-        [Block(section.id, section.title, part.html) for section, part in pairs if part.html],
+        [PageBlock(section.id, section.title, part.html) for section, part in pairs if part.html],
         data=small_data(shown),
         scripts=[section.script for section in SECTIONS],
         command=f"report {shlex.join(str(each.path) for each in run.runs)}",
@@ -62,7 +62,7 @@ class Heading(NamedTuple):
     html: str
 
 
-class Block(NamedTuple):
+class PageBlock(NamedTuple):
     """A part of a page."""
 
     id: str
@@ -71,7 +71,12 @@ class Block(NamedTuple):
 
 
 def page(
-    heading: Heading, blocks: Sequence[Block], *, data: str, scripts: Sequence[str], command: str
+    heading: Heading,
+    blocks: Sequence[PageBlock],
+    *,
+    data: str,
+    scripts: Sequence[str],
+    command: str,
 ) -> str:
     """A page from its parts: all text in them is escaped already, but for titles."""
     parts = [asset("script/core.js"), *scripts, asset("script/main.js")]

@@ -9,7 +9,7 @@ from typing import Any
 
 from neuro_eqprop.html_report import page
 from neuro_eqprop.html_report.html import chart, setting_cell, table
-from neuro_eqprop.html_report.page import Block, Heading
+from neuro_eqprop.html_report.page import Heading, PageBlock
 from neuro_eqprop.html_report.section import asset
 from neuro_eqprop.runs.sweeps.result import SweepResult
 from neuro_eqprop.runs.sweeps.table import columns
@@ -27,7 +27,7 @@ def render(result: SweepResult) -> str:
     rows, axes = best_first(result), list(result.sweep.axes)
     measures = [name for name in MEASURES if result.has(name)]
     blocks = [
-        Block(
+        PageBlock(
             "parallel",
             "Parallel coordinates",
             "<p>Every cell is a line through the values of its axes and its results.</p>"
@@ -38,13 +38,13 @@ def render(result: SweepResult) -> str:
         what = "<p>Accuracy as spikes against joules of an inference; the line is the Pareto "
         what += "front: no other cell is more accurate at fewer joules.</p>"
         title = "Accuracy against joules"
-        blocks.append(Block("trade", title, what + chart("joules", title, tall=True)))
+        blocks.append(PageBlock("trade", title, what + chart("joules", title, tall=True)))
     names = [name for name in columns(result.rows) if result.has(name) and name not in HIDDEN]
     cells = [[setting_cell(row.get(name, "")) for name in names] for row in rows[:SHOWN]]
     note = f" The first {SHOWN} of {result.cells}." if result.cells > SHOWN else ""
     files = escape(", ".join(path.name for path in result.files))
     what = f"<p>Best first.{note} All of them: {files}.</p>"
-    blocks.append(Block("cells", "Cells", what + table("cells", names, cells)))
+    blocks.append(PageBlock("cells", "Cells", what + table("cells", names, cells)))
     drawn = [
         {name: row.get(name) for name in (*axes, *measures)} for row in rows if not row["error"]
     ]

@@ -12,6 +12,8 @@ from neuro_eqprop.common.settings import change, check, convert, setting
 from neuro_eqprop.dynamics.schedules import DT, Schedule
 from neuro_eqprop.files.read import FileFormatError, read_toml
 from neuro_eqprop.runs.run_folder import STUDY
+from neuro_eqprop.simulators.biology.options import make_biology, parse_options
+from neuro_eqprop.simulators.biology.settings import CONTINUOUS, Biology, phase_lengths
 from neuro_eqprop.simulators.registry import BACKENDS, learner_names
 from neuro_eqprop.spiking.arithmetic import power_above
 from neuro_eqprop.spiking.codes import CODES, Code, Coding, find_code, learning_codes
@@ -34,8 +36,6 @@ class SettingsError(ArgumentError):
 
 RATES = "rate"
 """Value of `on` for the baseline: the rate network learns the same samples."""
-CONTINUOUS = "brian2-biology"
-"""Value of `on` that takes the options `biology`."""
 EPOCHS = 10
 DEFAULTS = {"batch": 1, "optimizer": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
 """Defaults of `learn` that differ from those of a study."""
@@ -96,14 +96,18 @@ class OnChipConfig:
     dead: float = setting(0.0, "fraction of hidden units that never fire", least=0, most=1)
     mismatch: float = setting(0.0, "standard deviation of thresholds, relative to them", least=0)
     asymmetric: bool = setting(False, "round forward and feedback weights independently")
-    biology: str = setting("", "options of brian2-biology, as tau_m=20ms,noise=0.1,neuron=adex")
+    biology: str = setting("", "options of biology, as tau_m=20ms,noise=0.1,neuron=adex")
 
     def __post_init__(self) -> None:
         if self.on != RATES and self.on not in BACKENDS:
             raise UnknownNameError("simulator that learns", self.on, (RATES, *learner_names()))
         if self.code not in CODES:
             raise UnknownNameError("code", self.code, learning_codes())
-        for key, steps in phase_steps(self.code).items():
+        if self.biology and self.on not in CONTINUOUS:
+            raise ValueError(
+                f"biology is {self.biology!r}, options of {CONTINUOUS[0]}; use it as on"
+            )
+        for key, steps in phase_steps(self.code, None, self.on, self.biology).items():
             if not getattr(self, key):
                 object.__setattr__(self, key, steps)
             if getattr(self, key) < 1:
@@ -113,14 +117,17 @@ class OnChipConfig:
             raise ValueError(
                 f"bits is {self.bits}; weights have 2 to 16 bits, or 0 for floating point"
             )
-        if self.biology and self.on != CONTINUOUS:
-            raise ValueError(f"biology is {self.biology!r}, options of {CONTINUOUS}; use it as on")
         nonideal = self.weight_noise or self.dead or self.mismatch or self.asymmetric
         if self.on == RATES and (self.fixed_point or nonideal or self.run_on or self.margin):
             raise ValueError(
                 "rates have no bits, no nonidealities, no margin and no state to keep; learn on a "
                 "simulator, such as the emulator"
             )
+
+    @property
+    def continuous(self) -> Biology:
+        """The parameters of a simulator in continuous time."""
+        return make_biology(**parse_options(self.biology))
 
     @property
     def fixed_point(self) -> bool:
@@ -177,8 +184,8 @@ def make_config(given: Mapping[str, Any], steps: int | None = None) -> OnChipCon
 
     `steps`, the length of a nudged phase, sets the defaults of free, settle and window.
     """
-    code = given.get("code", OnChipConfig().code)
-    changes = {**phase_steps(code, steps), **given}
+    code, on = given.get("code", OnChipConfig.code), given.get("on", OnChipConfig.on)
+    changes = {**phase_steps(code, steps, on, given.get("biology", "")), **given}
     return change(OnChipConfig(code=code), changes, "setting of [learn]")
 
 
@@ -232,12 +239,13 @@ def hidden_layers(study: Study) -> int:
 
 
 def default_steps(study: Study, own: Mapping[str, Any]) -> int:
-    """Return the default length of a nudged phase: that of the code, twice for each further layer.
+    """Return the default length of a nudged phase, twice as long for each further layer.
 
     `own` are settings of [learn].
     """
-    steps = phase_policy(own.get("code", OnChipConfig.code)).steps
-    return int(steps * 2 ** (hidden_layers(study) - 1))
+    code, on = own.get("code", OnChipConfig.code), own.get("on", OnChipConfig.on)
+    lengths = phase_steps(code, None, on, own.get("biology", ""))
+    return int((lengths["settle"] + lengths["window"]) * 2 ** (hidden_layers(study) - 1))
 
 
 def flat_settings(study: Study, config: OnChipConfig) -> dict[str, Any]:
@@ -245,8 +253,15 @@ def flat_settings(study: Study, config: OnChipConfig) -> dict[str, Any]:
     return study.flat() | asdict(config)
 
 
-def phase_steps(code: str, steps: int | None = None) -> dict[str, int]:
-    """Return free, settle and window of a code whose nudged phases have `steps` steps."""
+def phase_steps(
+    code: str, steps: int | None = None, on: str = "emulator", biology: str = ""
+) -> dict[str, int]:
+    """Return free, settle and window of nudged phases of `steps` steps.
+
+    The code divides them; in continuous time, the time constants of the biology do.
+    """
+    if on in CONTINUOUS:
+        return asdict(phase_lengths(make_biology(**parse_options(biology)), steps))
     return asdict(phase_policy(code).lengths(steps))
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, cosine
 from neuro_eqprop.dynamics.field import field
-from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
-from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.runs.simulate import settle
+from neuro_eqprop.runs.update_fidelity import rate_settings, summed_update
 from neuro_eqprop.simulators.learning import (
     NO_RECORD,
     SYNAPSE_VARIABLES,
@@ -26,34 +25,7 @@ from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.make_plastic import ALWAYS, parameters
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 from neuro_eqprop.training.rules.base import Batch
-from neuro_eqprop.training.rules.contrastive import phase_gradients
-from neuro_eqprop.training.rules.phases import settle_phases
-from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule, RuleSettings
-
-
-def rate_settings(schedule: Schedule, *, free: int, nudged: int) -> RuleSettings:
-    """Return the rule settings that correspond to the phases of on-chip learning.
-
-    `free` and `nudged` are the steps of the phases; rates settle in fewer steps than spikes.
-    """
-    return ContrastiveSettings(
-        Rule.HEBBIAN,
-        nudging=(Nudging.CENTERED if len(schedule) == 3 else Nudging.POSITIVE).value,
-        beta=max(phase.beta for phase in schedule),
-        free_steps=free,
-        nudged_steps=nudged,
-        tolerance=1e-9,
-    )
-
-
-def summed_update(
-    network: Network, params: Mapping[str, Values], batch: Batch, settings: RuleSettings
-) -> tuple[dict[str, Values], Array]:
-    """Return the Hebbian gradients, summed over a batch, and the drive of the output at rest."""
-    free = field(NumpyOps(), network, params, batch.x)
-    settled = settle_phases(free, batch, settings)
-    drive = np.asarray(free.drive(network.output.name, settled.rest.state))
-    return phase_gradients(settled, batch, settings, -1.0), drive
+from neuro_eqprop.training.settings import RuleSettings
 
 
 def to_batch(network: Network, stimulus: Stimulus) -> Batch:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,14 @@ from neuro_eqprop.runs.simulation_settings import (
     no_progress,
 )
 from neuro_eqprop.runs.workers import has_random_spikes, run_shards, shard_size
-from neuro_eqprop.simulators.base import kinds, step_seconds, tally
+from neuro_eqprop.simulators.base import (
+    Result,
+    TimedPhases,
+    concatenate,
+    kinds,
+    step_seconds,
+    tally,
+)
 from neuro_eqprop.simulators.recordings import (
     Counts,
     MemorySink,
@@ -60,6 +67,9 @@ from neuro_eqprop.traces.lazy import read
 from neuro_eqprop.traces.synapse_history import SynapseRecorder
 from neuro_eqprop.traces.trace import Trace
 from neuro_eqprop.training.trained import TrainedNetwork
+
+if TYPE_CHECKING:
+    from neuro_eqprop.runs.update_fidelity import ConnectionFidelity
 
 RATE_DAMPING = 0.5
 """Damping factor of recorded rates: all layers move at once, as spikes do."""
@@ -82,6 +92,8 @@ class RecordedRun:
     seconds: float
     spiking: LoweredNetwork | None = None
     """None for rates."""
+    fidelity: tuple[ConnectionFidelity, ...] = ()
+    """Cosines of the updates of a run with nudged phases."""
 
     def __repr__(self) -> str:
         phases = ", ".join(phase.name for phase in self.plan.schedule)
@@ -112,6 +124,7 @@ class RecordedRun:
             "input": None if spiking is None else spiking.input.name,
             "input_spikes": self.input_counts.spikes,
             "input_synops": self.input_counts.synops,
+            "fidelity": [each.to_json() for each in self.fidelity],
             "warnings": [] if spiking is None else warnings_of(spiking, self.steps),
             "bytes": None if path is None else path.stat().st_size,
             "seconds": self.seconds,
@@ -159,6 +172,11 @@ def record_spikes(
     realise = getattr(backend, "realise", None)
     network = network if realise is None else realise(network)
     schedule = spiking.schedule(settings.steps, beta=model.beta if recording.phases else None)
+    if recording.phases and settings.steps is None and isinstance(backend, TimedPhases):
+        lengths = backend.phase_lengths()
+        steps = lengths.settle + lengths.window
+        part = lengths.window / steps
+        schedule = three_phase(beta=model.beta, free=steps, nudged=steps, part=part)
     work = len(rows) * total_steps(schedule)
     check_simulation(backend.name, network, len(rows), total_steps(schedule))
     substeps = int(getattr(backend, "substeps", 1))
@@ -192,6 +210,8 @@ def record_spikes(
     size = len(rows) if whole else shard_size(backend, network, len(rows), shared)
     parts = [stimulus.take(start, start + size) for start in range(0, len(rows), size)]
 
+    results: list[Result] = []
+
     def run_samples(sink: Sink) -> Mapping[tuple[str, str], Counts]:
         counts: dict[tuple[str, str], Counts] = {}
         with simulation_deadline(backend.name, network, work, settings.deadline):
@@ -199,10 +219,19 @@ def record_spikes(
                 backend, network, schedule, parts, shared=shared, record=plan.record, sink=sink
             ):
                 add_counts(counts, tally(network, part, schedule, result))
+                results.append(result)
         return counts
 
     recorded = carry_out(plan, run_samples, recording, settings.progress)
-    return replace(recorded, spiking=spiking)
+    fidelity: tuple[ConnectionFidelity, ...] = ()
+    if target is not None:
+        # Settles rates with rules that import torch, which a free phase does not need.
+        from neuro_eqprop.runs.update_fidelity import update_fidelity
+
+        whole_result = concatenate(results)
+        samples = (rows, target)
+        fidelity = update_fidelity(spiking, whole_result, samples, schedule, backend=backend)
+    return replace(recorded, spiking=spiking, fidelity=fidelity)
 
 
 def refined(schedule: Schedule, substeps: int) -> Schedule:

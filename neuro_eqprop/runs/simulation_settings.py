@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import check_callback
 from neuro_eqprop.runs.executors import Executor
@@ -12,6 +16,7 @@ from neuro_eqprop.runs.workers import Shared
 from neuro_eqprop.simulators.base import Backend
 from neuro_eqprop.simulators.recordings import RecordingPlan
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 SampleCallback = Callable[[int], None]
 """Called with the number of samples done since the last call."""
 AnnounceCallback = Callable[[RecordingPlan], None]
@@ -93,6 +98,9 @@ class RecordingSettings:
         Whether to replace the trace file.
     announce : callable
         Called with the recording plan before the first step.
+    repeats : int
+        How often the samples are shown, each time with other random numbers. The first `samples`
+        rows of the trace are the first repeat, and so on.
     """
 
     phases: bool = False
@@ -100,6 +108,13 @@ class RecordingSettings:
     out: str | Path | None = None
     force: bool = False
     announce: AnnounceCallback = no_announcement
+    repeats: int = 1
+
+    def repeated(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Values of the samples (samples, ...), once for every repeat."""
+        if self.repeats < 1:
+            raise ValueError(f"repeats is {self.repeats}; show the samples once or more")
+        return np.concatenate([values] * self.repeats)
 
 
 FREE_IN_MEMORY = RecordingSettings()

@@ -14,6 +14,7 @@ from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.simulators.recordings import Counts, Record, Sink
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.spiking.ir import Gain, Reset, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.phases import PhaseLengths
 
 
 class BackendError(RuntimeError):
@@ -170,6 +171,15 @@ class Threaded(Protocol):
 
     def with_threads(self, threads: int) -> Backend:
         """The same backend with that many threads."""
+        ...
+
+
+@runtime_checkable
+class TimedPhases(Protocol):
+    """A backend whose time constants set the lengths of learning phases."""
+
+    def phase_lengths(self, steps: int | None = None) -> PhaseLengths:
+        """The default lengths, or those of nudged phases of `steps` steps."""
         ...
 
 

@@ -426,7 +426,9 @@ class TraceData:
         kind = self._kind(layer)
         start, window, stop = self.span(phase)
         course = self.time_course(layer)[:, start:stop]
-        return self._decoded(layer, running_rate(course, kind, stop - window) * self._scale(kind))
+        least = round(self.origin.steps_per_spike)
+        running = running_rate(course, kind, stop - window, least)
+        return self._decoded(layer, running * self._scale(kind))
 
     def _decoded(self, layer: str, firing: Array) -> Array:
         """Rates from firing rates in 0..1."""
@@ -481,8 +483,11 @@ def select_samples(trace: Selected, rows: Sequence[int]) -> Selected:
     )
 
 
-def running_rate(course: Array, kind: ActivityKind, window: int) -> Array:
-    """Rate as if the phase had ended at each of its steps (samples, steps, units)."""
+def running_rate(course: Array, kind: ActivityKind, window: int, least: int = 1) -> Array:
+    """Rate as if the phase had ended at each of its steps (samples, steps, units).
+
+    Spikes are averaged over `least` steps or more: those in which a unit of rate one fires once.
+    """
     if not kind.spikes:
         return course
     steps = course.shape[1]
@@ -490,7 +495,8 @@ def running_rate(course: Array, kind: ActivityKind, window: int) -> Array:
     ends = np.arange(1, steps + 1)
     # Integer division, so that the last width equals the window exactly.
     widths = -(-ends * window // steps)
-    return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
+    over = np.maximum(widths, min(least, window))[:, None]
+    return np.asarray((sums[:, ends] - sums[:, ends - widths]) / over)
 
 
 LAYOUT_BYTES = 2**17

@@ -36,6 +36,7 @@ BACKENDS = Registry(
         "lava-fused": "neuro_eqprop.simulators.lava:FUSED",
         "lava-stock": "neuro_eqprop.simulators.lava:STOCK",
         "brian2": "neuro_eqprop.simulators.brian2:BACKEND",
+        "biology": "neuro_eqprop.simulators.biology:BIOLOGY",
         "brian2-biology": "neuro_eqprop.simulators.brian2:BIOLOGY",
         "snntorch": "neuro_eqprop.simulators.snntorch:BACKEND",
     },

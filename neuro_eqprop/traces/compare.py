@@ -1,9 +1,9 @@
 """Comparison of two traces of the same samples: their rates and Hebbian updates.
 
 The metrics are those of `neuro_eqprop.traces.metrics`, pooled over samples and units. A layer has
-settled at the first step of a phase after which the RMS difference between its running rate, as if
-the phase had ended there, and its final rate stays within `SETTLED`. With c the contrast of the
-schedule, the Hebbian update of a connection (Scellier & Bengio 2017) is
+settled at the first time of a phase, in milliseconds, after which the RMS difference between its
+running rate, as if the phase had ended there, and its final rate stays within `SETTLED`. With c the
+contrast of the schedule, the Hebbian update of a connection (Scellier & Bengio 2017) is
 
     dW = sum over phases and samples of c s_post s_pre^T
 
@@ -34,7 +34,12 @@ from neuro_eqprop.traces.metrics import (
 )
 from neuro_eqprop.traces.plots.statistics import plot_agreement
 from neuro_eqprop.traces.plots.traces import Axes
-from neuro_eqprop.traces.spike_statistics import SpikeStatistics, spike_statistics, van_rossum
+from neuro_eqprop.traces.spike_statistics import (
+    SpikeStatistics,
+    TrainAgreement,
+    compare_trains,
+    spike_statistics,
+)
 
 SETTLED = 0.02
 """Root mean square distance from its final value within which a rate counts as settled."""
@@ -50,14 +55,14 @@ class MismatchError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LayerAgreement:
-    """Agreement of a layer in a phase, and the step at which each side had settled."""
+    """Agreement of a layer in a phase, and the milliseconds after which each side had settled."""
 
     layer: str
     phase: str
     distance: Distance
-    settled_at: int
+    settled_at: float
     """Of trace b."""
-    settled_at_a: int
+    settled_at_a: float
 
     def to_json(self) -> dict[str, Any]:
         """Fields of `compare --json`."""
@@ -109,7 +114,7 @@ class Comparison:
     ----------
     layers : tuple of LayerAgreement
         Per layer and phase: Pearson correlation, RMSE, p999 (99.9th percentile of the absolute
-        error), worst error, and the step from which on the rate stays settled.
+        error), worst error, and the time from which on the rate stays settled.
     pooled : tuple of (str, Distance)
         Per phase, over the units of all layers.
     connections : tuple of UpdateAgreement
@@ -124,10 +129,10 @@ class Comparison:
     synapses : tuple of SynapseAgreement
         Per connection with synapses recorded in both traces: their tags and weights.
     spikes_a, spikes_b : tuple of SpikeStatistics
-        Per layer with spikes and phase: mean rate, ISI CV, Fano factor, count correlation, E/I
-        balance.
-    van_rossum : mapping of str to float
-        Per layer with spikes in both traces, the mean van Rossum distance of its trains.
+        Per layer with spikes and phase: mean rate, ISI CV, Fano factor, noise and signal
+        correlation, E/I balance.
+    trains : tuple of TrainAgreement
+        Per layer with spikes in both traces: van Rossum and SPIKE distance of its trains, lag.
     notes : tuple of str
         What could not be compared, and why.
 
@@ -148,7 +153,7 @@ class Comparison:
     synapses: tuple[SynapseAgreement, ...] = ()
     spikes_a: tuple[SpikeStatistics, ...] = ()
     spikes_b: tuple[SpikeStatistics, ...] = ()
-    van_rossum: Mapping[str, float] = field(default_factory=dict)
+    trains: tuple[TrainAgreement, ...] = ()
     rates: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
     """By layer, the rates of a and b in the first common phase, for `plot`."""
 
@@ -191,7 +196,7 @@ class Comparison:
                 "a": [each.to_json() for each in self.spikes_a],
                 "b": [each.to_json() for each in self.spikes_b],
             },
-            "van_rossum": dict(self.van_rossum),
+            "trains": [each.to_json() for each in self.trains],
         } | ({"notes": list(self.notes)} if self.notes else {})
 
     def table(self) -> str:
@@ -221,8 +226,8 @@ class Comparison:
                 each.phase,
                 shown(each.distance.pearson, each.distance.reason),
                 *(f"{v:.5f}" for v in (d.rmse, d.p999, d.worst)),
-                str(each.settled_at),
-                str(each.settled_at_a),
+                f"{each.settled_at:g} ms",
+                f"{each.settled_at_a:g} ms",
             ]
             for each in self.layers
             for d in (each.distance,)
@@ -251,12 +256,15 @@ class Comparison:
 
     def spike_table(self) -> Cells:
         """Rows of text with the spike statistics of both traces, the header first."""
-        header = ["trace", "layer", "phase", "rate, Hz", "ISI CV", "Fano", "correlation", "I/E"]
+        header = ["trace", "layer", "phase", "rate, Hz", "ISI CV", "Fano", "noise", "signal", "I/E"]
         rows = [
             [side, s.layer, s.phase]
             + [
                 shown(value, "-", "{:.3g}")
-                for value in (s.mean_rate, s.isi_cv, s.fano_factor, s.count_correlation, s.balance)
+                for value in (
+                    *(s.mean_rate, s.isi_cv, s.fano_factor),
+                    *(s.noise_correlation, s.signal_correlation, s.balance),
+                )
             ]
             for side, statistics in (("a", self.spikes_a), ("b", self.spikes_b))
             for s in statistics
@@ -408,11 +416,11 @@ def compare_traces(a: TraceData, b: TraceData, names: tuple[str, str]) -> Compar
         compare_synapses(a, b) if nudged else (),
         tuple(spike_statistics(a)),
         tuple(spike_statistics(b)),
-        {
-            layer: van_rossum(a, b, layer, tau=VAN_ROSSUM_STEPS * a.step_seconds)
+        tuple(
+            compare_trains(a, b, layer, tau=VAN_ROSSUM_STEPS * a.step_seconds)
             for layer in a.spikes
             if layer in b.spikes and layer in shared and a.step_seconds == b.step_seconds
-        },
+        ),
         {layer: rates[layer, phases[0]] for layer in shared},
     )
 
@@ -489,11 +497,12 @@ def pooled_distance(rates: list[tuple[Array, Array]]) -> Distance:
     return distance(a, b)
 
 
-def settled_at(trace: TraceData, layer: str, phase: str) -> int:
-    """First step of a phase, counted from one, from which on the rate stays settled."""
+def settled_at(trace: TraceData, layer: str, phase: str) -> float:
+    """Milliseconds from the start of a phase to the end of the step from which on it is settled."""
     running = trace.running_rate(layer, phase)
     away = np.sqrt(np.mean((running - running[:, -1:]) ** 2, axis=(0, 2))) > SETTLED
-    return int(len(away) - np.argmax(away[::-1]) + 1) if away.any() else 1
+    step = int(len(away) - np.argmax(away[::-1]) + 1) if away.any() else 1
+    return float(f"{step * trace.step_seconds * 1e3:.9g}")
 
 
 def has_nudged_phases(schedule: Schedule) -> bool:

@@ -9,11 +9,21 @@ For a layer in a phase, over its units and samples:
     mean rate    spikes per second
     ISI CV       standard deviation of the intervals between spikes / their mean, of each unit in
                  each sample with three spikes or more; their mean. 0 is regular, 1 is Poisson
-    Fano factor  variance / mean of the spike counts of a unit over the samples; their mean
-    correlation  Pearson correlation of the counts of two units over the samples; mean of all pairs
+    Fano factor  variance / mean of the spike counts of a unit over the repeats of a stimulus; mean
+                 over units that fired and stimuli. None without repeats
+    noise        Pearson correlation of the counts of two units over the repeats of a stimulus; mean
+                 of all pairs that vary and of the stimuli with three repeats or more
+    signal       the same over stimuli, of the mean counts: the similarity of tuning, with three
+                 stimuli or more
     balance      -I / E, the sum of input through negative weights over that through positive ones
     van Rossum   sqrt(int (f - g)^2 dt / tau) of two trains filtered by exp(-t / tau) (van Rossum
-                 2001), of each unit in each sample; their mean
+                 2001), of each unit in each sample; their mean over the pairs that are not both
+                 silent
+    SPIKE        distance of two trains (Kreuz et al. 2013), averaged over time; mean as above
+    lag          time by which the second trace fires later: the largest cross-correlation of the
+                 trains, summed over units and samples
+
+Samples with the same input are repeats of a stimulus.
 
 No interval spans two samples. Intervals are taken within a phase.
 """
@@ -52,7 +62,8 @@ class SpikeStatistics:
     """In hertz."""
     isi_cv: float | None
     fano_factor: float | None
-    count_correlation: float | None
+    noise_correlation: float | None
+    signal_correlation: float | None
     balance: float | None
     computed_by: str
     """The package of ISI CV and Fano factor: "elephant" with its version, or "neuro_eqprop"."""
@@ -91,15 +102,18 @@ def layer_statistics(trace: TraceData, layer: str, phase: str) -> SpikeStatistic
     """Statistics of a layer in a phase."""
     start, _, stop = trace.span(phase)
     fired = raster(trace, layer)[:, start:stop]
-    counts = fired.sum(axis=1)
+    counts, stimuli = fired.sum(axis=1), repeats(trace.inputs)
     seconds = (stop - start) * trace.step_seconds
     return SpikeStatistics(
         layer,
         phase,
         float(counts.mean() / seconds),
         mean_or_none(interval_variation(fired)),
-        mean_or_none(fano_factors(counts)),
-        count_correlation(counts),
+        mean_or_none(np.concatenate([fano_factors(counts[rows]) for rows in stimuli])),
+        mean_or_none(
+            np.array([r for rows in stimuli if (r := count_correlation(counts[rows])) is not None])
+        ),
+        count_correlation(np.stack([counts[rows].mean(axis=0) for rows in stimuli])),
         balance(trace, layer, phase),
         computed_by(),
     )
@@ -133,8 +147,14 @@ def interval_variation(fired: Ints) -> Array:
     return np.asarray(np.nanstd(gaps, axis=1) / np.nanmean(gaps, axis=1))
 
 
+def repeats(inputs: Array) -> list[Ints]:
+    """The samples with the same input, for each input."""
+    _, stimulus = np.unique(np.asarray(inputs), axis=0, return_inverse=True)
+    return [np.flatnonzero(stimulus.ravel() == k) for k in range(int(stimulus.max()) + 1)]
+
+
 def fano_factors(counts: Ints) -> Array:
-    """Fano factor of every unit that fired, over the samples."""
+    """Fano factor of every unit that fired, over the repeats of a stimulus."""
     mean = counts.mean(axis=0)
     active = mean > 0
     if len(counts) < 2:
@@ -146,8 +166,8 @@ def fano_factors(counts: Ints) -> Array:
     return np.asarray(counts.var(axis=0)[active] / mean[active])
 
 
-def count_correlation(counts: Ints) -> float | None:
-    """Mean correlation of the counts of all pairs of units that vary."""
+def count_correlation(counts: Array | Ints) -> float | None:
+    """Mean correlation over rows of the counts of all pairs of units that vary."""
     varying = counts[:, counts.std(axis=0) > 0][:, :MAX_UNITS]
     if len(counts) < 3 or varying.shape[1] < 2:
         return None
@@ -178,12 +198,79 @@ def mean_or_none(values: Array) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def van_rossum(a: TraceData, b: TraceData, layer: str, *, tau: float) -> float:
-    """Mean van Rossum distance of the trains of a layer in two traces; tau in seconds."""
+@dataclass(frozen=True, slots=True)
+class TrainAgreement:
+    """How the trains of a layer differ in two traces; None where both are silent."""
+
+    layer: str
+    van_rossum: float | None
+    spike_distance: float | None
+    lag: float | None
+    """In seconds; above zero if the second trace fires later."""
+    pairs: int
+    """Trains compared: of each unit in each sample."""
+    silent: int
+    """Further pairs that are silent in both traces, which are left out."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields as JSON."""
+        return asdict(self)
+
+
+def compare_trains(a: TraceData, b: TraceData, layer: str, *, tau: float) -> TrainAgreement:
+    """Distances and lag of the trains of a layer in two traces; tau in seconds."""
     if layer not in a.spikes or layer not in b.spikes:
         raise ValueError(f"the spikes of {layer!r} are not in both traces")
-    pairs = zip(spike_times(a, layer), spike_times(b, layer), strict=True)
-    return float(np.mean([train_distance(p, q, tau) for p, q in pairs]))
+    pairs = list(zip(spike_times(a, layer), spike_times(b, layer), strict=True))
+    firing = [(p, q) for p, q in pairs if len(p) or len(q)]
+    stop = min(a.steps, b.steps) * a.step_seconds
+    distances = np.array([train_distance(p, q, tau) for p, q in firing])
+    dissimilar = np.array([spike_distance(p, q, stop) for p, q in firing])
+    return TrainAgreement(
+        layer,
+        mean_or_none(distances),
+        mean_or_none(dissimilar),
+        lag(raster(a, layer), raster(b, layer), a.step_seconds) if firing else None,
+        len(firing),
+        len(pairs) - len(firing),
+    )
+
+
+def lag(a: Ints, b: Ints, step: float) -> float | None:
+    """Time by which b fires later, by the largest sum of the trains' cross-correlations."""
+    steps = min(a.shape[1], b.shape[1])
+    size = 2 * steps
+    sides = [np.fft.rfft(fired[:, :steps], n=size, axis=1) for fired in (a, b)]
+    correlation = np.fft.irfft((np.conj(sides[0]) * sides[1]).sum(axis=(0, 2)), n=size)
+    if not np.rint(correlation).any():
+        return None
+    best = int(np.argmax(np.rint(np.fft.fftshift(correlation)))) - steps
+    if np.rint(correlation[0]) == np.rint(correlation).max():
+        best = 0
+    return float(best * step)
+
+
+def spike_distance(p: Array, q: Array, stop: float, points: int = 200) -> float:
+    """SPIKE distance of two trains of spike times from 0 to `stop`, averaged over time.
+
+    At a time t, the spikes before and after it in each train have distances d to the nearest spike
+    of the other train. With x the time from t to each of them and nu the interval between them,
+    S_p = (d_before x_after + d_after x_before) / nu_p, and the distance is
+    (S_p nu_q + S_q nu_p) / (2 mean(nu_p, nu_q)^2). Both ends of the time count as spikes.
+    """
+    times = (np.arange(points) + 0.5) * stop / points
+    trains = [np.unique(np.r_[0.0, train, stop]) for train in (p, q)]
+    parts, intervals = [], []
+    for own, other in (trains, trains[::-1]):
+        nearest = np.abs(own[:, None] - other[None, :]).min(axis=1)
+        after = np.clip(np.searchsorted(own, times, side="right"), 1, len(own) - 1)
+        before = after - 1
+        interval = own[after] - own[before]
+        weighted = nearest[before] * (own[after] - times) + nearest[after] * (times - own[before])
+        parts.append(weighted / interval)
+        intervals.append(interval)
+    mean = (intervals[0] + intervals[1]) / 2
+    return float(np.mean((parts[0] * intervals[1] + parts[1] * intervals[0]) / (2 * mean**2)))
 
 
 def spike_times(trace: TraceData, layer: str) -> list[Array]:

@@ -24,12 +24,18 @@ from neuro_eqprop.simulators.synapse_recording import Synapse, SynapseLog
 from neuro_eqprop.spiking.activity import ActivityKind
 
 
-def activity(course: Array, kind: ActivityKind, schedule: Schedule) -> Array:
-    """r at each step (samples, steps, units), from the time course of rates or spikes."""
+def activity(
+    course: Array, kind: ActivityKind, schedule: Schedule, steps_per_spike: float = 1.0
+) -> Array:
+    """r at each step (samples, steps, units), from the time course of rates or spikes.
+
+    A unit of rate one fires once in `steps_per_spike` recorded steps.
+    """
+    least, scale = round(steps_per_spike), steps_per_spike if kind.binary else 1.0
     stops = np.cumsum([phase.steps for phase in schedule])[:-1]
     phases = zip(np.split(course, stops, axis=1), schedule, strict=True)
     return np.concatenate(
-        [running_rate(part, kind, phase.window) for part, phase in phases], axis=1
+        [scale * running_rate(part, kind, phase.window, least) for part, phase in phases], axis=1
     )
 
 
@@ -85,7 +91,8 @@ def activity_of(trace: TraceData, population: str) -> Array:
     """r of a population, or the constant input (samples, steps, units)."""
     if population not in trace.kinds:
         return np.repeat(trace.inputs[:, None], trace.steps, axis=1)
-    return activity(trace.time_course(population), trace.kinds[population], trace.schedule)
+    course, kind = trace.time_course(population), trace.kinds[population]
+    return activity(course, kind, trace.schedule, trace.origin.steps_per_spike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +133,5 @@ class SynapseRecorder:
         else:
             sent = recording.spikes[population]
             course = kind.course(sent)
-        return activity(course[None], kind, self.plan.schedule)
+        per_spike = self.plan.origin.steps_per_spike
+        return activity(course[None], kind, self.plan.schedule, per_spike)

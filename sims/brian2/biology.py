@@ -17,7 +17,8 @@ import torch
 from neuro_eqprop.api.run import Run, open_run
 from neuro_eqprop.api.train import run_training
 from neuro_eqprop.runs.evaluate import accuracy_of, agreement, equilibria
-from neuro_eqprop.simulators.brian2.continuous import BASE, NOISY, Biology, Refractory, settle
+from neuro_eqprop.simulators.biology.settings import BASE, NOISY, Biology, Refractory
+from neuro_eqprop.simulators.biology.simulator import settle
 from neuro_eqprop.training.study import Study
 
 TWO = {"base": BASE, "leak 20 ms, noise 0.2, delay 2 ms": NOISY}

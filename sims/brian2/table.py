@@ -21,9 +21,9 @@ from neuro_eqprop.common.arrays import cosine
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.runs.learn_on_chip.task import prepare
 from neuro_eqprop.runs.on_chip_config import learning_settings
+from neuro_eqprop.simulators.biology.neuron_models import MODELS
+from neuro_eqprop.simulators.biology.simulator import biology
 from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLearner
-from neuro_eqprop.simulators.brian2.neuron_models import MODELS
-from neuro_eqprop.simulators.brian2.options import biology
 from neuro_eqprop.simulators.registry import load_learner
 
 HERE = Path(__file__).parent

@@ -16,11 +16,12 @@ from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.brian2.continuous import BASE, Brian2Biology, settle
-from neuro_eqprop.simulators.brian2.continuous_learning import Brian2BiologyLearner
-from neuro_eqprop.simulators.brian2.dale import with_interneurons
-from neuro_eqprop.simulators.brian2.neuron_models import MODELS, find_model
-from neuro_eqprop.simulators.brian2.options import biology, parse_options
+from neuro_eqprop.simulators.biology.dale import with_interneurons
+from neuro_eqprop.simulators.biology.learning import BiologyLearner
+from neuro_eqprop.simulators.biology.neuron_models import MODELS, find_model
+from neuro_eqprop.simulators.biology.options import parse_options
+from neuro_eqprop.simulators.biology.settings import BASE
+from neuro_eqprop.simulators.biology.simulator import CompiledBiology, biology, settle
 from neuro_eqprop.simulators.learning import LearningRecord
 from neuro_eqprop.simulators.recordings import MemorySink, Record
 from neuro_eqprop.simulators.registry import load_learner
@@ -132,7 +133,7 @@ def test_poisson_input_has_the_rates_and_the_variance_of_poisson() -> None:
         1e-3, (source, cell), (Projection("input", "cells", np.full((1, 120), 0.001)),), "cells"
     )
     memory, schedule = MemorySink(), free_only(steps=200, window=200)
-    Brian2Biology(replace(BASE, poisson=True, record_dt=1e-3)).run(
+    CompiledBiology(replace(BASE, poisson=True, record_dt=1e-3)).run(
         network,
         Stimulus(1, {"input": x}, {}),
         schedule,
@@ -152,7 +153,7 @@ def test_poisson_input_has_the_rates_and_the_variance_of_poisson() -> None:
 
 def test_the_command_records_at_the_interval_it_is_given(trained_run: Path, tmp_path: Path) -> None:
     path = tmp_path / "t.h5"
-    words = f"simulate {trained_run} --on brian2-biology --code rate --samples 2 --steps 16"
+    words = f"simulate {trained_run} --on biology --code rate --samples 2 --steps 16"
     options = f"--tau-m 20ms --record-dt 0.5ms --record hidden:voltage --traces {path}"
     assert main([*words.split(), *options.split()]) == 0
     trace = read(path)
@@ -181,7 +182,7 @@ def test_learning_in_continuous_time_changes_weights_as_in_discrete_time() -> No
     chosen = LearningRecord((("hidden->output", 1, 3), ("output->hidden", 3, 1)))
     discrete, continuous = (
         learner.learn(plastic, training, record=chosen)
-        for learner in (load_learner("emulator"), load_learner("brian2-biology"))
+        for learner in (load_learner("emulator"), load_learner("biology"))
     )
     for name in plastic.learns:
         before = plastic.projection(name).weight
@@ -209,6 +210,26 @@ def test_what_cannot_learn_is_refused(
 ) -> None:
     phases = PhaseLengths(4, 2, 2).schedule(beta=0.5, centered=True)
     plastic, training = three_digits(2, LearningRule(phases, 8.0, **rule))  # type: ignore[arg-type]
-    learner = Brian2BiologyLearner(replace(BASE, **options))  # type: ignore[arg-type]
+    learner = BiologyLearner(replace(BASE, **options))  # type: ignore[arg-type]
     with pytest.raises(BackendError, match=words):
         learner.check(plastic, training)
+
+
+@pytest.mark.parametrize("text", ["", "noise=0.2,readout=mixed", "readout=drive"])
+def test_compiled_and_brian2_learn_the_same_weights(text: str) -> None:
+    phases = PhaseLengths(8, 8, 8).schedule(beta=0.5, centered=True)
+    plastic, training = three_digits(4, LearningRule(phases, 8.0, batch=2))
+    chosen = LearningRecord((("hidden->output", 1, 3), ("output->hidden", 3, 1)))
+    found, witness = (
+        load_learner(name).with_options(text).learn(plastic, training, record=chosen)
+        for name in ("biology", "brian2-biology")
+    )
+    for name in plastic.learns:
+        np.testing.assert_allclose(found.weights[name], witness.weights[name], atol=1e-12)
+    np.testing.assert_allclose(found.history, witness.history, atol=1e-12)
+    assert found.total.tag_updates == witness.total.tag_updates > 0
+    # What was recorded of a synapse integrates to its tag.
+    gates = np.array([step.gate for step in plastic.rule.episode[:-1]])
+    for first in (0, 2):
+        rows = found.history[first, :-1, 0]
+        np.testing.assert_allclose(np.cumsum(gates * rows[:, 0] * rows[:, 1]), rows[:, 2])

@@ -21,16 +21,16 @@ from neuro_eqprop.dynamics.schedules import Schedule, free_only, three_phase
 from neuro_eqprop.networks.activations import HARD_SIGMOID
 from neuro_eqprop.runs.evaluate import agreement, equilibria
 from neuro_eqprop.simulators.base import Backend, BackendError, Feature, Result, tally
-from neuro_eqprop.simulators.brian2.continuous import (
-    BASE,
-    NOISY,
-    Biology,
-    Brian2Biology,
-    Refractory,
+from neuro_eqprop.simulators.biology.dale import merge_pairs, pair_stimulus, paired
+from neuro_eqprop.simulators.biology.options import make_biology
+from neuro_eqprop.simulators.biology.settings import BASE, NOISY, Biology, Refractory
+from neuro_eqprop.simulators.biology.simulator import (
+    CompiledBiology,
+    ContinuousBackend,
     settle,
     values_per_sample,
 )
-from neuro_eqprop.simulators.brian2.dale import merge_pairs, pair_stimulus, paired
+from neuro_eqprop.simulators.brian2.continuous import Brian2Biology
 from neuro_eqprop.simulators.brian2.setup import SETTINGS, simulator
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Recording
 from neuro_eqprop.simulators.reference.simulator import Reference
@@ -78,7 +78,7 @@ def small(samples: int = 3) -> tuple[SpikingNetwork, Stimulus]:
 
 
 def run(
-    backend: Brian2Biology,
+    backend: ContinuousBackend,
     network: SpikingNetwork,
     stimulus: Stimulus,
     *,
@@ -119,7 +119,7 @@ def test_a_held_membrane_fires_less() -> None:
 def test_a_leak_is_that_of_the_formula() -> None:
     """From 0 to 1 towards v_end = 1/2 + tau_m rmax drive takes tau_m ln(v_end / (v_end - 1))."""
     tau, rmax = 20e-3, 100.0
-    firing = firing_of(replace(FINE, tau_m=tau))
+    firing = firing_of(replace(FINE, tau_m=tau, invert=False))
     end = 0.5 + tau * rmax * DRIVES
     want = np.zeros_like(end)
     fires = end > 1
@@ -136,15 +136,57 @@ def test_reset_to_zero_forgets_what_was_above_the_threshold() -> None:
 
 
 def test_noise_spreads_the_membrane_as_it_says() -> None:
-    biology = replace(BASE, tau_m=10e-3, noise=0.1, dt=5e-4)
+    biology = replace(BASE, tau_m=10e-3, noise=0.1, dt=5e-4, record_dt=1 / BASE.rmax, invert=False)
     network, stimulus = alone(np.zeros(400))
     record = Record(signals=frozenset({("cells", "voltage")}))
     schedule = free_only(steps=40, window=30)
-    result, kept = run(Brian2Biology(biology), network, stimulus, schedule=schedule, record=record)
+    result, kept = run(
+        CompiledBiology(biology), network, stimulus, schedule=schedule, record=record
+    )
     voltage = kept[0].signals["cells", "voltage"][10:]
     assert result.messages["cells"].sum() == 0
     assert voltage.mean() == pytest.approx(0.5, abs=0.01)
     assert voltage.std() == pytest.approx(0.1, rel=0.05)
+
+
+# The witness
+
+OPTIONS = [
+    {},
+    {"noise": 0.2, "tau_m": "20ms", "delay": "3ms"},
+    {"nudge": "spikes", "refractory": "2ms"},
+    {"dale": "pairs"},
+    {"neuron": "conductance", "noise": 0.2, "common_noise": "yes", "dt": "1ms"},
+    {"neuron": "adex", "dt": "0.5ms", "dale": "interneurons"},
+    {"neuron": "izhikevich", "dt": "0.5ms"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: ",".join(map(str, o.values())))
+def test_compiled_and_brian2_are_equal_step_by_step(options: dict[str, Any]) -> None:
+    network, stimulus = small(2)
+    nudge = Projection("output", "output", -np.eye(4), gain=Gain.BETA)
+    network = replace(network, projections=(*network.projections, nudge))
+    stimulus = replace(stimulus, pull={"output": np.eye(4)[:2]})
+    names = ("hidden", "output")
+    record = Record(
+        frozenset(names), frozenset((n, v) for n in names for v in ("voltage", "drive"))
+    )
+    schedule = three_phase(beta=0.5, free=12, nudged=12)
+    chosen = make_biology(**options)
+    found, witness = (
+        run(backend(chosen), network, stimulus, schedule=schedule, record=record)
+        for backend in (CompiledBiology, Brian2Biology)
+    )
+    assert found[0].messages["output"].sum() > 5
+    for name in names:
+        np.testing.assert_array_equal(found[0].messages[name], witness[0].messages[name])
+        np.testing.assert_allclose(found[0].drive[name], witness[0].drive[name], atol=1e-10)
+    for one, other in zip(found[1], witness[1], strict=True):
+        for name in names:
+            np.testing.assert_array_equal(one.spikes[name], other.spikes[name])
+        for key in record.signals:
+            np.testing.assert_allclose(one.signals[key], other.signals[key], atol=1e-9)
 
 
 # Synapses
@@ -173,7 +215,8 @@ def drives(biology: Biology, delay: int) -> Array:
     network, stimulus = chain(0.5, delay)
     record = Record(signals=frozenset({("b", "drive")}))
     schedule = free_only(steps=30, window=20)
-    _, kept = run(Brian2Biology(biology), network, stimulus, schedule=schedule, record=record)
+    backend = CompiledBiology(replace(biology, record_dt=1 / biology.rmax))
+    _, kept = run(backend, network, stimulus, schedule=schedule, record=record)
     return kept[0].signals["b", "drive"][:, 0]
 
 
@@ -197,7 +240,7 @@ def test_the_nudge_acts_in_its_phases() -> None:
     target = np.array([[1.0, 0.0]])
     stimulus = Stimulus(1, {}, {"out": target})
     schedule = three_phase(beta=0.25, free=150, nudged=150)
-    result, _ = run(Brian2Biology(), network, stimulus, schedule=schedule)
+    result, _ = run(CompiledBiology(), network, stimulus, schedule=schedule)
     for k, phase in enumerate(schedule):
         want = (0.4 + phase.beta * target[0]) / (1 + phase.beta)
         assert np.abs(result.firing["out"][0, k] - want).max() <= 0.02, phase.name
@@ -214,9 +257,10 @@ def test_recordings_are_what_the_result_was_made_of() -> None:
         frozenset(names), frozenset((n, v) for n in names for v in ("voltage", "drive"))
     )
     schedule = free_only(steps=40, window=30)
-    for biology in (BASE, replace(NOISY, dale=True)):
+    step = 1 / BASE.rmax
+    for biology in (replace(BASE, record_dt=step), replace(NOISY, dale=True, record_dt=step)):
         result, kept = run(
-            Brian2Biology(biology), network, stimulus, schedule=schedule, record=record
+            CompiledBiology(biology), network, stimulus, schedule=schedule, record=record
         )
         assert len(kept) == stimulus.samples
         for k, recording in enumerate(kept):
@@ -238,10 +282,10 @@ def test_recordings_are_what_the_result_was_made_of() -> None:
 def test_same_seed_same_spikes_however_samples_are_chunked() -> None:
     network, stimulus = small(3)
     schedule = free_only(steps=20, window=15)
-    whole, _ = run(Brian2Biology(NOISY), network, stimulus, schedule=schedule)
+    whole, _ = run(CompiledBiology(NOISY), network, stimulus, schedule=schedule)
     two = 2 * values_per_sample(network, schedule, NOTHING)
-    again, _ = run(Brian2Biology(NOISY, values=two), network, stimulus, schedule=schedule)
-    other, _ = run(Brian2Biology(replace(NOISY, seed=1)), network, stimulus, schedule=schedule)
+    again, _ = run(CompiledBiology(NOISY, values=two), network, stimulus, schedule=schedule)
+    other, _ = run(CompiledBiology(replace(NOISY, seed=1)), network, stimulus, schedule=schedule)
     for name in whole.messages:
         np.testing.assert_array_equal(whole.messages[name], again.messages[name])
         np.testing.assert_array_equal(whole.drive[name], again.drive[name])
@@ -253,7 +297,7 @@ def test_samples_and_neurons_have_noise_of_their_own() -> None:
     stimulus = Stimulus(4, {"cells": np.full((4, 6), 0.5)}, {})
     record = Record(signals=frozenset({("cells", "voltage")}))
     _, kept = run(
-        Brian2Biology(NOISY),
+        CompiledBiology(NOISY),
         network,
         stimulus,
         schedule=free_only(steps=5, window=4),
@@ -269,7 +313,8 @@ def test_nothing_global_is_changed_and_objects_are_freed() -> None:
     chance = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
     counted: list[tuple[int, int]] = []
     for _ in range(2):
-        settle(replace(NOISY, duration=0.05), *small())
+        backend = Brian2Biology(NOISY)
+        run(backend, *small(), schedule=free_only(steps=5, window=4))
         gc.collect()
         alive = brian2.NeuronGroup.__instances__(), brian2.Synapses.__instances__()
         counted.append((len(alive[0]), len(alive[1])))
@@ -280,11 +325,17 @@ def test_nothing_global_is_changed_and_objects_are_freed() -> None:
 
 FRESH = """
 import numpy as np, sys
-from neuro_eqprop.simulators.brian2.continuous import NOISY, settle
+from neuro_eqprop.dynamics.schedules import free_only
+from neuro_eqprop.simulators.biology.settings import NOISY
+from neuro_eqprop.simulators.brian2.continuous import Brian2Biology
+from neuro_eqprop.simulators.recordings import NOTHING, MemorySink
 assert "brian2" not in sys.modules, "imported before it is run"
 from neuro_eqprop.spiking.ir import Population, Reset, Spiking, SpikingNetwork, Stimulus
 cells = Population("cells", Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, 2.0), np.full(3, 0.5))
-settle(NOISY, SpikingNetwork(1e-3, (cells,), (), "cells"), Stimulus(1, {}, {}))
+network = SpikingNetwork(1e-3, (cells,), (), "cells")
+schedule = free_only(steps=5, window=4)
+run = Brian2Biology(NOISY).run
+run(network, Stimulus(1, {}, {}), schedule, record=NOTHING, sink=MemorySink())
 assert "brian2" in sys.modules
 """
 
@@ -346,8 +397,10 @@ def test_pairs_spike_as_before_in_the_reference() -> None:
 def test_pairs_change_only_the_number_of_neurons_and_spikes(biology: Biology) -> None:
     network, stimulus = small()
     schedule = free_only(steps=50, window=40)
-    plain, _ = run(Brian2Biology(biology), network, stimulus, schedule=schedule)
-    pairs, _ = run(Brian2Biology(replace(biology, dale=True)), network, stimulus, schedule=schedule)
+    plain, _ = run(CompiledBiology(biology), network, stimulus, schedule=schedule)
+    pairs, _ = run(
+        CompiledBiology(replace(biology, dale=True)), network, stimulus, schedule=schedule
+    )
     assert sum(m.sum() for m in plain.messages.values()) > 100
     for name in plain.messages:
         np.testing.assert_array_equal(pairs.messages[name], 2 * plain.messages[name])
@@ -383,8 +436,9 @@ def test_options_that_make_no_sense_are_refused(change: dict[str, Any], says: st
 
 
 def test_networks_it_cannot_run_are_refused_by_name() -> None:
-    backend: Backend = Brian2Biology()
-    assert backend.name == "brian2-biology"
+    backend: Backend = CompiledBiology()
+    assert backend.name == "biology"
+    assert Brian2Biology().name == "brian2-biology"
     assert Feature.SPIKING in backend.support
     assert "binary spikes" in backend.support.reasons[Feature.GRADED]
     schedule = free_only(steps=4, window=3)

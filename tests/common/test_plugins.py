@@ -113,7 +113,7 @@ def test_a_plug_in_that_cannot_be_loaded_is_named_and_spoils_no_list(
         "plug-in 'missing' (tiny:NOTHING, group neuro_eqprop.backends)" in capsys.readouterr().err
     )
     assert set(with_features([Feature.EXACT])) == set(BACKENDS) - {
-        *("broken", "missing", "lava-stock", "brian2-biology")
+        *("broken", "missing", "lava-stock", "biology", "brian2-biology")
     }
 
 

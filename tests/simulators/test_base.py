@@ -10,7 +10,7 @@ import pytest
 
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.simulators.base import EVERYTHING, Feature, Support, check_record, kinds, tally
-from neuro_eqprop.simulators.brian2.dale import merge_pairs, pair_stimulus, paired
+from neuro_eqprop.simulators.biology.dale import merge_pairs, pair_stimulus, paired
 from neuro_eqprop.simulators.recordings import NOTHING, Counts, Record
 from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 from neuro_eqprop.simulators.testing import draw_case

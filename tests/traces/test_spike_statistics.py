@@ -12,18 +12,23 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.api.run import open_run
+from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.traces import spike_statistics as module
 from neuro_eqprop.traces.compare import compare
 from neuro_eqprop.traces.spike_statistics import (
+    compare_trains,
+    count_correlation,
     fano_factors,
     interval_variation,
+    lag,
     layer_statistics,
     raster,
+    repeats,
     settling_energy,
+    spike_distance,
     spike_statistics,
     spike_times,
     train_distance,
-    van_rossum,
 )
 from neuro_eqprop.traces.trace import Trace
 
@@ -96,8 +101,64 @@ def test_correlation_of_counts_is_the_mean_over_pairs_of_neurons(episode: dict[s
         for i in range(varying.shape[1])
         for j in range(i)
     ]
-    assert found.count_correlation == pytest.approx(np.mean(pairs))
+    assert found.signal_correlation == pytest.approx(np.mean(pairs))
+    assert (found.noise_correlation, found.fano_factor) == (None, None)  # every stimulus once
     assert found.mean_rate == pytest.approx(counts.mean() / 0.064)
+
+
+def population(rates: Array, samples: int, seed: int = 0) -> Ints:
+    """Counts of Poisson neurons with these expected counts (stimuli, units), repeat by repeat."""
+    return np.random.default_rng(seed).poisson(np.tile(rates, (samples, 1)))
+
+
+def test_fano_factor_and_correlations_are_those_of_a_stimulus_and_not_of_tuning() -> None:
+    rates = np.random.default_rng(1).uniform(2.0, 20.0, (5, 30))
+    inputs = np.tile(np.arange(5.0)[:, None], (200, 1))
+    stimuli = repeats(inputs)
+    assert [len(rows) for rows in stimuli] == [200] * 5
+    counts = population(rates, 200)
+    fano = np.concatenate([fano_factors(counts[rows]) for rows in stimuli])
+    assert 0.9 < fano.mean() < 1.1
+    assert fano_factors(counts).mean() > 3  # over stimuli it measures tuning
+    noise = [count_correlation(counts[rows]) or 0.0 for rows in stimuli]
+    assert abs(np.mean(noise)) < 0.03
+    shared = counts + 5 * np.random.default_rng(2).poisson(3.0, len(counts))[:, None]
+    assert min(count_correlation(shared[rows]) or 0.0 for rows in stimuli) > 0.5
+    still = np.tile(rates.astype(int), (3, 1))
+    assert {float(fano_factors(still[rows]).max()) for rows in repeats(inputs[:15])} == {0.0}
+
+
+@elephant
+@pytest.mark.filterwarnings("ignore:The 'copy' argument")  # of Elephant itself
+def test_noise_correlation_is_that_of_elephant() -> None:
+    neo, pq = pytest.importorskip("neo"), pytest.importorskip("quantities")
+    conversion = pytest.importorskip("elephant.conversion")
+    coefficient = pytest.importorskip("elephant.spike_train_correlation").correlation_coefficient
+    counts = population(np.array([[3.0, 5.0, 8.0]]), 40)
+    trains = [
+        neo.SpikeTrain(np.repeat(np.arange(40), unit) + 0.5, units=pq.s, t_stop=40.0)
+        for unit in counts.T
+    ]
+    theirs = coefficient(conversion.BinnedSpikeTrain(trains, bin_size=1 * pq.s))
+    mean = theirs[np.triu_indices(3, 1)].mean()
+    assert count_correlation(counts) == pytest.approx(mean)
+
+
+def test_spike_distance_and_lag_grow_with_the_shift_of_a_train() -> None:
+    train = np.asarray(np.arange(0.05, 0.95, 0.1), dtype=np.float64)
+    distances = [
+        spike_distance(train, np.asarray(train + shift), 1.0) for shift in (0.0, 0.01, 0.03)
+    ]
+    assert distances[0] == 0.0 < distances[1] < distances[2] < 0.5
+    assert spike_distance(np.asarray(train + 0.01), train, 1.0) == pytest.approx(distances[1])
+    # A shift d of trains of interval T has d / T of an interval: S = d / T of both, averaged.
+    long = np.asarray(np.arange(0.5, 199.5, 1.0), dtype=np.float64)
+    assert spike_distance(long, np.asarray(long + 0.1), 200.0, 4000) == pytest.approx(0.1, abs=0.01)
+    fired = np.zeros((2, 100, 3), dtype=np.int64)
+    fired[:, 10:90:7] = 1
+    assert lag(fired, np.roll(fired, 3, axis=1), 0.001) == pytest.approx(0.003)
+    assert lag(np.roll(fired, 2, axis=1), fired, 0.001) == pytest.approx(-0.002)
+    assert lag(fired, np.zeros_like(fired), 0.001) is None
 
 
 def test_rates_follow_the_time_base_and_silence_has_no_statistics(
@@ -121,13 +182,17 @@ def test_compare_has_statistics_distances_and_a_figure(episode: dict[str, Trace]
     assert [row["layer"] for row in json["spike_statistics"]["b"]] == ["hidden"] * 3 + [
         "output"
     ] * 3
-    assert json["van_rossum"]["hidden"] > 0.0
-    assert van_rossum(episode["spikes"], episode["spikes"], "hidden", tau=0.01) == 0.0
+    trains = {row["layer"]: row for row in json["trains"]}
+    assert trains["hidden"]["van_rossum"] > 0.0
+    same = compare_trains(episode["spikes"], episode["spikes"], "hidden", tau=0.01)
+    assert (same.van_rossum, same.spike_distance, same.lag) == (0.0, 0.0, 0.0)
+    assert same.pairs + same.silent == 6 * 24
+    assert same.silent > 0
     assert len(spike_times(episode["spikes"], "hidden")) == 6 * 24
     axes = found.plot()
     assert axes.get_xlabel() == "rate, reference"
     with pytest.raises(ValueError, match="not in both traces"):
-        van_rossum(episode["rate"], episode["spikes"], "hidden", tau=0.01)
+        compare_trains(episode["rate"], episode["spikes"], "hidden", tau=0.01)
 
 
 def test_the_energy_falls_as_rates_and_spikes_settle(

@@ -19,7 +19,7 @@ from neuro_eqprop.html_report.html import (
     table,
 )
 from neuro_eqprop.html_report.section import Json, Section, Shown, asset
-from neuro_eqprop.traces.compare import SETTLED
+from neuro_eqprop.traces.compare import SETTLED, common_samples
 
 POINTS = 800
 """Points of a scatter plot, for each layer and phase."""
@@ -56,14 +56,14 @@ def layers_table(views: Sequence[TraceView]) -> str:
                 (v, decimal(v))
                 for v in (each.distance.rmse, each.distance.p999, each.distance.worst)
             ),
-            *((step, str(step)) for step in (each.settled_at, each.settled_at_a)),
+            *((time, f"{time:g} ms") for time in (each.settled_at, each.settled_at_a)),
         ]
         for view in views
         for each in view.run.agreements[view.name].layers
     ]
     note = (
         f"<p>Pooled over samples and units. 99.9 % is that percentile of the absolute error. "
-        f"Settled is the step of the phase from which on the firing rate stays within {SETTLED} "
+        f"Settled is the time in the phase from which on the firing rate stays within {SETTLED} "
         f"(root mean square) of its final value; rates is the same for the rates.</p>"
     )
     return table("agreement", LAYERS, rows) + note
@@ -86,13 +86,15 @@ def updates_table(views: Sequence[TraceView]) -> str:
 
 
 def scatter(view: TraceView) -> Json:
-    """Rates and firing rates by phase and layer, thinned out evenly."""
+    """Rates and firing rates by phase and layer, of what both traces hold, thinned out evenly."""
     if view.run.rates is None:
         return {}
-    found: dict[str, Json] = {phase: {} for phase in view.trace.phases}
+    compared = view.run.agreements[view.name]
+    traces = common_samples(view.run.rates[1], view.trace, [])
+    found: dict[str, Json] = {phase: {} for phase, _ in compared.pooled}
     for phase, layers in found.items():
-        for layer in view.trace.layers_with_rates:
-            both = [trace.rate(layer, phase).ravel() for trace in (view.run.rates[1], view.trace)]
+        for layer in compared.rates:
+            both = [trace.rate(layer, phase).ravel() for trace in traces]
             kept = evenly_spaced(len(both[0]), POINTS)
             layers[layer] = encode(np.stack([side[kept] for side in both]))
     return found

@@ -13,6 +13,7 @@ from neuro_eqprop.html_report.contents import RunContents, TraceView, is_graded
 from neuro_eqprop.html_report.encoding import encode, encode_steps, evenly_spaced
 from neuro_eqprop.html_report.html import chart, missing
 from neuro_eqprop.html_report.section import Json, PageLimits, Section, Shown, asset
+from neuro_eqprop.simulators.biology.dale import INHIBITORY
 from neuro_eqprop.traces.compare import has_nudged_phases
 from neuro_eqprop.traces.trace import Trace
 
@@ -83,14 +84,15 @@ def chart_data(views: Sequence[TraceView], limits: PageLimits) -> Json:
 
 def answers(trace: Trace) -> Ints | None:
     """The class of the largest rate of the last layer in the free phase; None if not recorded."""
-    if trace.layers[-1:] != trace.layers_with_rates[-1:]:
+    layers = [layer for layer in trace.layers if not layer.endswith(INHIBITORY)]
+    if not layers or layers[-1] not in trace.layers_with_rates:
         return None
-    return np.asarray(trace.rate(trace.layers[-1]).argmax(axis=1))
+    return np.asarray(trace.rate(layers[-1]).argmax(axis=1))
 
 
 def output_change(trace: Trace, samples: int) -> Array:
     """L1 norm of the change of the output by the nudge, by sample; zeros without a nudge."""
-    output = trace.layers_with_rates[-1]
+    output = [layer for layer in trace.layers_with_rates if not layer.endswith(INHIBITORY)][-1]
     change = np.zeros_like(trace.rate(output)[:samples])
     if has_nudged_phases(trace.schedule):
         for phase, part in contrast(trace.schedule).items():

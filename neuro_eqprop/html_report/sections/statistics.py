@@ -9,7 +9,7 @@ from neuro_eqprop.html_report.html import Cell, decimal, table
 from neuro_eqprop.html_report.section import Section, Shown
 from neuro_eqprop.traces.spike_statistics import computed_by, spike_statistics
 
-HEADER = ["spikes of", "layer", "phase", "rate (Hz)", "ISI CV", "Fano", "correlation", "I/E"]
+HEADER = ["spikes of", "layer", "phase", "rate (Hz)", "ISI CV", "Fano", "noise", "signal", "I/E"]
 
 
 def show(run: RunContents) -> Shown:
@@ -20,7 +20,10 @@ def show(run: RunContents) -> Shown:
             (s.mean_rate, decimal(s.mean_rate, 1)),
             *(
                 (v, decimal(v, 3))
-                for v in (s.isi_cv, s.fano_factor, s.count_correlation, s.balance)
+                for v in (
+                    *(s.isi_cv, s.fano_factor, s.noise_correlation),
+                    *(s.signal_correlation, s.balance),
+                )
             ),
         ]
         for view in run.views()
@@ -29,8 +32,9 @@ def show(run: RunContents) -> Shown:
     ]
     what = (
         "<p>Mean rate in hertz; coefficient of variation of the intervals between spikes (0 is "
-        "regular, 1 is Poisson); Fano factor of the counts of a unit over the samples; mean "
-        "correlation of the counts of two units; inhibitory over excitatory input. ISI CV and Fano "
+        "regular, 1 is Poisson); Fano factor of the counts of a unit over the repeats of a "
+        "stimulus; mean correlation of the counts of two units over these repeats (noise) and of "
+        "their means over stimuli (signal); inhibitory over excitatory input. ISI CV and Fano "
         f"factor computed by {escape(computed_by())}.</p>"
     )
     return Shown(what + table("statistics", HEADER, rows) if rows else "")

@@ -8,6 +8,7 @@ from neuro_eqprop.runs.learn_on_chip.state import LearningState, rate_parameters
 from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.on_chip_config import DEEP_FEEDBACK, hidden_layers
 from neuro_eqprop.runs.rate_baseline import Direction, directions
+from neuro_eqprop.simulators.biology.settings import CONTINUOUS
 from neuro_eqprop.simulators.registry import load_learner
 from neuro_eqprop.spiking.plasticity import with_weights
 
@@ -22,14 +23,16 @@ FEEDBACK_MOST = 0.5
 def measure_directions(task: OnChipTask, state: LearningState) -> dict[str, Direction]:
     """Cosines of the update of each parameter on a few samples; empty where rates learn.
 
-    Nonidealities and untied feedback are included: they are part of the network that learns.
+    Nonidealities and untied feedback are included: they are part of the network that learns. In
+    continuous time the learner itself is measured; the others give the updates of the emulator.
     """
     if task.on_rates or state.epoch >= task.epochs:
         return {}
     _, samples = task.training_samples(state.epoch, most=SAMPLES)
     plastic = with_weights(task.plastic, state.weights)
     params = rate_parameters(task, state)
-    return directions(task.network, plastic, params, samples.stimulus, load_learner("emulator"))
+    learner = task.learner if task.config.on in CONTINUOUS else load_learner("emulator")
+    return directions(task.network, plastic, params, samples.stimulus, learner)
 
 
 def direction_warnings(task: OnChipTask, cosines: Mapping[str, Direction]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from neuro_eqprop.runs.evaluate import equilibria
 from neuro_eqprop.runs.learn_on_chip.state import LearningState, rate_parameters
 from neuro_eqprop.runs.learn_on_chip.task import OnChipTask
 from neuro_eqprop.runs.workers import run_shards, shard_size
+from neuro_eqprop.simulators.biology.settings import CONTINUOUS
 from neuro_eqprop.simulators.registry import load_backend
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.make_plastic import for_inference, training_stimulus
@@ -42,20 +43,24 @@ def evaluate_epoch(task: OnChipTask, state: LearningState) -> dict[str, Any]:
 def predict(task: OnChipTask, state: LearningState, x: Array) -> Array:
     """The output drive (samples, classes) of the spiking network in a free phase.
 
-    It runs on the emulator, which gives the same result as the simulator that learns.
+    It runs on the emulator, which gives the same result as the simulator that learns; in continuous
+    time on the compiled membranes of the learner.
     """
     network = for_inference(with_weights(task.plastic, state.weights))
-    coding, emulator = task.config.coding, load_backend("emulator")
+    coding, backend = task.config.coding, load_backend("emulator")
+    if task.config.on in CONTINUOUS:
+        compiled = cast(Any, load_backend(CONTINUOUS[0]))
+        backend = replace(compiled, biology=task.config.continuous)
     steps = coding.code.steps
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
-    size = shard_size(emulator, network, len(x), task.shared)
+    size = shard_size(backend, network, len(x), task.shared)
 
     def encoded(part: Array) -> Stimulus:
         no_target = np.zeros((len(part), task.data.classes))
         return replace(training_stimulus(task.network, part, no_target, coding), pull={})
 
     stimuli = (encoded(x[start : start + size]) for start in range(0, len(x), size))
-    results = run_shards(emulator, network, schedule, stimuli, shared=task.shared)
+    results = run_shards(backend, network, schedule, stimuli, shared=task.shared)
     return np.concatenate([result.drive[network.output][:, 0] for _, result in results])
 
 

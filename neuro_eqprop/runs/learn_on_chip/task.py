@@ -11,7 +11,8 @@ from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.on_chip_config import DEFAULTS, RATES, OnChipConfig
-from neuro_eqprop.runs.rate_baseline import RateLearner, rate_settings
+from neuro_eqprop.runs.rate_baseline import RateLearner
+from neuro_eqprop.runs.update_fidelity import rate_settings
 from neuro_eqprop.runs.workers import ALONE, Shared
 from neuro_eqprop.simulators.learning import Learner
 from neuro_eqprop.simulators.registry import load_learner

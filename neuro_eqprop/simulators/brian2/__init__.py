@@ -1,6 +1,7 @@
 """Brian2 in discrete steps (`brian2`) and in continuous time (`brian2-biology`)."""
 
-from neuro_eqprop.simulators.base import FLOAT_ONLY, BackendInfo, Feature, Support
+from neuro_eqprop.simulators.base import FLOAT_ONLY, BackendInfo
+from neuro_eqprop.simulators.biology import SUPPORT
 
 REQUIRES = {"brian2": ">=2.8"}
 
@@ -15,21 +16,12 @@ BACKEND = BackendInfo(
     step_cost=(3e-3, 1e-7),
 )
 
-BINARY = "its membranes send binary spikes"
 BIOLOGY = BackendInfo(
     "brian2-biology",
     "Brian2, continuous time",
-    "membranes and synapses in continuous time, with units",
+    "the equations of biology in Brian2, with units",
     "neuro_eqprop.simulators.brian2.continuous:Brian2Biology",
-    Support(
-        {
-            **FLOAT_ONLY.reasons,
-            Feature.GRADED: BINARY,
-            Feature.CURVED: BINARY,
-            Feature.EXACT: "membranes in continuous time agree with the rates, not with the "
-            "reference spike for spike",
-        }
-    ),
+    SUPPORT,
     learner="neuro_eqprop.simulators.brian2.continuous_learning:Brian2BiologyLearner",
     requires=REQUIRES,
     step_cost=(3e-2, 1e-6),

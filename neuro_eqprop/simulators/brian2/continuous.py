@@ -1,297 +1,243 @@
-"""The spiking network in Brian2 in continuous time, with physical units.
+"""The network in continuous time in Brian2: the witness of the compiled backend `biology`.
 
-A step of a schedule takes 1 / rmax seconds, the shortest interval between two spikes. The network's
-own dt is not used. The results are compared with rates by statistics, never spike by spike.
+Both read the equations of `neuro_eqprop.simulators.biology.equations`. Brian2 checks their units,
+and its network can be extended (`native`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
 
-from neuro_eqprop.dynamics.schedules import Schedule, free_only, tail
-from neuro_eqprop.simulators.base import BackendError, Feature, Result, Support, zeros
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.simulators.biology.equations import WHITE, Equations
+from neuro_eqprop.simulators.biology.network import ContinuousNetwork
+from neuro_eqprop.simulators.biology.neuron_models import Parameter
+from neuro_eqprop.simulators.biology.recorder import IntervalRecorder
+from neuro_eqprop.simulators.biology.simulator import ContinuousBackend
 from neuro_eqprop.simulators.brian2 import BIOLOGY
-from neuro_eqprop.simulators.brian2.dale import (
-    merge_pairs,
-    pair_stimulus,
-    paired,
-    with_interneurons,
-)
 from neuro_eqprop.simulators.brian2.groups import connect
-from neuro_eqprop.simulators.brian2.membrane import (
-    DRAWN,
-    POISSON,
-    Biology,
-    Refractory,
-    constants,
-    membrane,
-    potentials,
-    reset,
-)
-from neuro_eqprop.simulators.brian2.neuron_models import IZHIKEVICH
 from neuro_eqprop.simulators.brian2.setup import Handle, run_network, settings, simulator
-from neuro_eqprop.simulators.brian2.step_callbacks import StepRecorder, noise
-from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Sink
-from neuro_eqprop.simulators.registry import check_run
-from neuro_eqprop.spiking.ir import Gain, Population, Projection, Spiking, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.ir import Gain, Population, Projection
 
-__all__ = ["BASE", "NOISY", "Biology", "Brian2Biology", "Refractory", "settle"]
-
-BASE = Biology(dt=1e-3, seed=0)
-"""Membranes without leak, synapses of 5 ms, no noise."""
-NOISY = replace(BASE, tau_m=20e-3, noise=0.2, delay=2e-3)
-"""A leak of 20 ms, noise, and 2 ms from spike to arrival."""
-
-VALUES = 4_000_000
-"""Synapses plus recorded values that one Brian2 run may hold."""
+OWN_NOISE = "sqrt(2 * rmax) * xi"
+"""White noise of Brian2's own generator."""
+POISSON = """
+dreceived/dt = rmax * drive : 1
+drive = outside : 1
+v = 0.0 : 1
+outside : 1 (constant)
+pull : 1 (constant)
+beta : 1 (shared)
+sent : 1
+chance : 1
+"""
+"""Neurons that fire as Poisson processes; `chance` is a uniform random number in every dt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Brian2Biology:
-    """Brian2 backend in continuous time; samples are copies of the network in one run."""
+class Brian2Biology(ContinuousBackend):
+    """Brian2 backend in continuous time."""
 
-    biology: Biology = BASE
     name: str = BIOLOGY.name
-    support: Support = BIOLOGY.support
-    values: int = VALUES
-    """Limits the number of samples per run."""
 
-    @property
-    def step_seconds(self) -> float:
-        """Seconds of an interval of recordings."""
-        return self.biology.record_ticks * self.biology.dt
-
-    @property
-    def substeps(self) -> int:
-        """Intervals of recordings in a step of a schedule."""
-        return self.biology.substeps
-
-    def realise(self, network: SpikingNetwork) -> SpikingNetwork:
-        """The network with the inhibitory populations that Dale's law requires."""
-        return with_interneurons(network) if self.biology.interneurons else network
-
-    def run(
-        self,
-        network: SpikingNetwork,
-        stimulus: Stimulus,
-        schedule: Schedule,
-        *,
-        record: Record,
-        sink: Sink,
-    ) -> Result:
-        """Run all samples through the schedule, a step of which takes 1 / rmax seconds."""
-        check_run(self, network, stimulus)
-        network = self.realise(network)
-        if self.biology.poisson and not any(is_input(network, p) for p in network.populations):
-            raise BackendError(
-                "Poisson input needs a population that carries the input; use input coding 'rate'"
-            )
-        sizes = {p.name: p.size for p in network.populations}
-        if self.biology.pairs:
-            network, stimulus = paired(network), pair_stimulus(stimulus)
-        result = zeros(network, stimulus.samples, len(schedule))
-        each = values_per_sample(network, schedule, record, self.substeps)
-        room = max(1, self.values // each)
-        for start in range(0, stimulus.samples, room):
-            part = stimulus.take(start, start + room)
-            here = samples_of(result, start, start + room)
-            callback = simulate(
-                self.biology,
-                network,
-                part,
-                schedule=schedule,
-                record=record,
-                result=here,
-                first=start,
-            )
-            for k, recording in enumerate(callback.recordings(sizes)):
-                sink.sample(start + k, recording)
-        return merge_pairs(result) if self.biology.pairs else result
+    def simulate(self, network: ContinuousNetwork, recorder: IntervalRecorder) -> None:
+        """Run the samples in one Brian2 run."""
+        run_groups(network, recorder)
 
 
-def settle(biology: Biology, network: SpikingNetwork, stimulus: Stimulus) -> Result:
-    """Run freely for the duration of the biology; firing is read in its last three quarters."""
-    steps = max(1, round(biology.duration / biology.step))
-    schedule = free_only(steps=steps, window=tail(steps))
-    backend = Brian2Biology(biology)
-    return backend.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
+@dataclass(slots=True)
+class Groups:
+    """The neuron groups of a run, by population."""
+
+    groups: Mapping[str, Handle]
+    samples: int
+
+    def read(self, name: str, variable: str) -> Array:
+        """A variable of a population (samples, neurons)."""
+        group = self.groups[name]
+        values = group.v[:] if variable == "v" else group.variables[variable].get_value()
+        return np.array(values, dtype=np.float64).reshape(self.samples, -1)
+
+    def clear(self, name: str) -> None:
+        """Set the counters of spikes and of received drive of a population to zero."""
+        for variable in ("sent", "received"):
+            self.groups[name].variables[variable].set_value(0)
+
+    def set_beta(self, beta: float) -> None:
+        """Set the strength of the nudge."""
+        for group in self.groups.values():
+            group.variables["beta"].set_value(beta)
 
 
-def is_input(network: SpikingNetwork, population: Population) -> bool:
-    """Whether a population only carries the input: no synapse arrives at it, and it has no bias."""
-    reached = any(p.target == population.name for p in network.projections)
-    return not reached and not population.bias.any()
+@dataclass(slots=True)
+class TickCallback:
+    """Called before every step of integration."""
+
+    recorder: IntervalRecorder
+    groups: Mapping[str, Handle]
+    seen: dict[str, Array]
+    """Spikes counted since the last step of the schedule, at the last step of integration."""
+    ticks: int = 0
+
+    def tick(self) -> None:
+        """Report the last step of integration, and prepare the next one."""
+        self.report()
+        if not self.ticks % self.recorder.interval_ticks:
+            self.recorder.interval()
+        within = self.ticks % self.recorder.biology.ticks
+        for name, values in self.recorder.drawn.items():
+            variable = "chance" if name in self.recorder.poisson else "eta"
+            self.groups[name].variables[variable].set_value(values[within])
+        self.ticks += 1
+
+    def report(self) -> None:
+        """Tell the recorder which neurons spiked in the last step of integration."""
+        if not self.ticks:
+            return
+        starts = self.ticks % self.recorder.biology.ticks == 1
+        fired = {}
+        for name in self.groups:
+            sent = self.recorder.neurons.read(name, "sent")
+            before = 0.0 if starts or name not in self.seen else self.seen[name]
+            fired[name], self.seen[name] = (sent - before)[None] > 0, sent
+        self.recorder.advanced(fired)
 
 
-def values_per_sample(
-    network: SpikingNetwork, schedule: Schedule, record: Record, substeps: int = 1
-) -> int:
-    """Synapses plus recorded values of one sample."""
-    recorded = [*record.spikes, *(name for name, _ in record.signals)]
-    steps = substeps * sum(phase.steps for phase in schedule)
-    synapses = sum(int(projection.fan_out.sum()) for projection in network.projections)
-    return 1 + synapses + steps * sum(network[name].size for name in recorded)
-
-
-def samples_of(result: Result, start: int, stop: int) -> Result:
-    """Views of a result for samples start to stop; adding to them adds to the result."""
-    return Result(
-        {name: array[start:stop] for name, array in result.messages.items()},
-        {name: array[start:stop] for name, array in result.firing.items()},
-        {name: array[start:stop] for name, array in result.drive.items()},
-    )
-
-
-def simulate(
-    biology: Biology,
-    network: SpikingNetwork,
-    stimulus: Stimulus,
-    *,
-    schedule: Schedule,
-    record: Record,
-    result: Result,
-    first: int,
-) -> StepRecorder:
-    """Run samples in one Brian2 run and add to the result; `first` is the index of the first."""
-    brian2 = simulator()
+def run_groups(network: ContinuousNetwork, recorder: IntervalRecorder) -> None:
+    """Run the samples of a network in one Brian2 run."""
+    brian2, biology = simulator(), network.biology
     with settings(brian2):
         clock = brian2.Clock(dt=biology.dt * brian2.second)
-        groups, paths = groups_and_synapses(brian2, biology, network, stimulus, clock)
-        sizes = {p.name: p.size for p in network.populations}
-        drawn = noise(biology, sizes, range(first, first + stimulus.samples))
-        limits = potentials_of(brian2, biology)
-        callback = StepRecorder(biology, groups, schedule, result, record, drawn, limits=limits)
+        groups = {
+            p.name: neurons(brian2, network, population=p, clock=clock)
+            for p in network.network.populations
+        }
+        paths = [
+            synapses(brian2, network, p, groups=groups, clock=clock)
+            for p in network.network.projections
+            if p.synapses.values.any()
+        ]
+        recorder.neurons = Groups(groups, network.stimulus.samples)
+        callback = TickCallback(recorder, groups, {})
         each = brian2.NetworkOperation(callback.tick, clock=clock, when="start")
         whole = brian2.Network(*groups.values(), *paths, each)
-        steps = sum(phase.steps for phase in schedule)
-        run_network(brian2, whole, steps * biology.ticks * clock.dt)
-        if biology.substeps > 1:
-            callback.record_substep()
-        callback.next_step(steps)
-    return callback
-
-
-def groups_and_synapses(
-    brian2: ModuleType,
-    biology: Biology,
-    network: SpikingNetwork,
-    stimulus: Stimulus,
-    clock: Handle,
-) -> tuple[dict[str, Handle], list[Handle]]:
-    """The neuron groups by population, and the synapses of all projections with a weight."""
-    groups = {
-        p.name: neurons(brian2, biology, network, population=p, stimulus=stimulus, clock=clock)
-        for p in network.populations
-    }
-    paths = [
-        synapses(brian2, biology, p, groups=groups, samples=stimulus.samples, clock=clock)
-        for p in network.projections
-        if p.synapses.values.any()
-    ]
-    return groups, paths
-
-
-def potentials_of(brian2: ModuleType, biology: Biology) -> tuple[float, float]:
-    """Voltages that count as zero and as one in recordings."""
-    return (0.0, 1.0) if biology.model is None else potentials(brian2, biology.model)
+        run_network(brian2, whole, recorder.total * recorder.interval_ticks * clock.dt)
+        callback.report()
+        recorder.interval()
 
 
 def neurons(
     brian2: ModuleType,
-    biology: Biology,
-    network: SpikingNetwork,
+    network: ContinuousNetwork,
     *,
     population: Population,
-    stimulus: Stimulus,
     clock: Handle,
-    white: str = DRAWN,
+    white: str = WHITE,
     **name: str,
 ) -> Handle:
     """A population in its initial state, with a copy of its neurons and a stimulus per sample."""
-    neuron = integrator(population)
-    if biology.poisson and is_input(network, population):
-        return poisson_neurons(brian2, biology, population, stimulus=stimulus, clock=clock, **name)
-    model = biology.model
+    biology = network.biology
+    outside, pull, own = network.inputs(population)
+    size = outside.size
+    if network.is_poisson(population):
+        group = brian2.NeuronGroup(
+            size,
+            POISSON,
+            threshold="chance < clip(outside, 0, 1) * rmax * dt",
+            reset="sent = sent + 1",
+            method="euler",
+            namespace={"rmax": biology.rmax * brian2.Hz},
+            clock=clock,
+            **name,
+        )
+        group.outside, group.chance = outside.ravel(), 1.0
+        return group
+    described = network.equations(population, white=white)
     group = brian2.NeuronGroup(
-        stimulus.samples * population.size,
-        membrane(biology, gated=bool(network.into(population.name, Gain.BETA)), white=white),
-        threshold="v >= theta" if model is None else model.threshold,
-        reset=reset(neuron, model),
+        size,
+        model_text(described),
+        threshold=described.threshold,
+        reset="\n".join(described.reset),
         refractory=biology.period * brian2.second if biology.period else False,
         method="euler",
-        namespace=constants(brian2, biology, neuron),
+        namespace=namespace(brian2, described),
         clock=clock,
         **name,
     )
-    if model is None:
-        group.run_regularly("v = clip(v, lowest, highest)", when="after_resets", clock=clock)
-    nothing = np.zeros((stimulus.samples, population.size))
-    group.outside = (population.bias + stimulus.current.get(population.name, nothing)).ravel()
-    group.pull = stimulus.pull.get(population.name, nothing).ravel()
-    group.v = neuron.threshold / 2 if model is None else model.start
-    if model is not None and model.name == IZHIKEVICH.name:
-        group.u = "b * v"  # at rest
+    if described.limits:
+        group.run_regularly(described.limits, when="after_resets", clock=clock)
+    for variable, expression in described.initial:
+        setattr(group, variable, expression)
+    group.outside, group.pull = outside.ravel(), pull.ravel()
+    group.own = own.ravel()
     return group
 
 
-def poisson_neurons(
-    brian2: ModuleType,
-    biology: Biology,
-    population: Population,
-    *,
-    stimulus: Stimulus,
-    clock: Handle,
-    **name: str,
-) -> Handle:
-    """A population that carries the input as Poisson processes."""
-    group = brian2.NeuronGroup(
-        stimulus.samples * population.size,
-        POISSON,
-        threshold="chance < clip(outside, 0, 1) * rmax * dt",
-        reset="sent = sent + 1",
-        method="euler",
-        namespace={"rmax": biology.rmax * brian2.Hz},
-        clock=clock,
-        **name,
-    )
-    nothing = np.zeros((stimulus.samples, population.size))
-    group.outside = stimulus.current.get(population.name, nothing).ravel()
-    group.chance = 1.0
-    return group
+def model_text(described: Equations) -> str:
+    """The equations as Brian2 writes them."""
+    lines = [
+        f"d{d.variable}/dt = {d.expression} : {dimension(d.unit)}"
+        + (" (unless refractory)" if d.held else "")
+        for d in described.derivatives
+    ]
+    lines += [f"{name} = {text} : {dimension(unit)}" for name, text, unit in described.definitions]
+    lines += ["outside : 1 (constant)", "pull : 1 (constant)", "own : 1 (constant)"]
+    lines += ["beta : 1 (shared)", "sent : 1"]
+    drawn = described.noisy and not any("xi" in d.expression for d in described.derivatives)
+    return "\n".join([*lines, *(["eta : 1"] if drawn else [])])
 
 
-def integrator(population: Population) -> Spiking:
-    """The neuron of a population; raises BackendError if it is graded or decays by itself."""
-    neuron = population.neuron
-    if not isinstance(neuron, Spiking):
-        reason = BIOLOGY.support.reasons[Feature.GRADED]
-        raise BackendError(f"population {population.name!r} is graded: {reason}; use brian2")
-    if (neuron.current_decay, neuron.voltage_decay) != (1.0, 0.0):
-        raise BackendError(
-            f"population {population.name!r} decays by {neuron.current_decay} and "
-            f"{neuron.voltage_decay} a step, but in continuous time tau_s and tau_m set the decay; "
-            f"lower the network with code 'rate', or use the backend brian2"
-        )
-    return neuron
+def namespace(brian2: ModuleType, described: Equations) -> dict[str, Handle]:
+    """The constants with their units, and the functions of the gain curve."""
+    named = {
+        name: quantity(brian2, p)
+        for name, p in described.constants.items()
+        if name not in ("mV", "ms")  # units of Brian2
+    }
+    curve = described.curve
+    if curve is None:
+        return named
+
+    def function(values: Array) -> Handle:
+        def read(drive: Array) -> Array:
+            return np.asarray(np.interp(drive, curve.drives, values))
+
+        return brian2.Function(read, arg_units=[1], return_unit=1)
+
+    return named | {"gain": function(curve.inputs), "mean_voltage": function(curve.voltages)}
+
+
+def quantity(brian2: ModuleType, parameter: Parameter) -> Handle:
+    """A parameter as a quantity of Brian2."""
+    names = {"A": brian2.amp, "F": brian2.farad, "S": brian2.siemens, "V": brian2.volt}
+    names |= {"s": brian2.second, "Hz": brian2.Hz, "1": 1.0}
+    first, *rest = (names[part] for part in parameter.unit.split("/"))
+    for each in rest:
+        first = first / each
+    return parameter.value * first
+
+
+def dimension(unit: str) -> str:
+    """A unit as Brian2's equations name it."""
+    names = {"A": "amp", "V": "volt", "s": "second"}
+    return "/".join(names.get(part, part) for part in unit.split("/"))
 
 
 def synapses(
     brian2: ModuleType,
-    biology: Biology,
+    network: ContinuousNetwork,
     projection: Projection,
     *,
     groups: dict[str, Handle],
-    samples: int,
     clock: Handle,
     **name: str,
 ) -> Handle:
-    """The synapses of a projection, once for each sample and never between samples.
-
-    Each step of a projection's delay beyond the first adds 1 / rmax seconds.
-    """
+    """The synapses of a projection, once for each sample and never between samples."""
+    biology = network.biology
     current = "g" if projection.gain is Gain.ONE else "g_beta"
     arriving = f"{current}_post += w / (rmax * tau_s)"
     if biology.model is not None and biology.model.conductances:
@@ -299,16 +245,15 @@ def synapses(
             f"{current}_e_post += w * int(w > 0) / (rmax * tau_s)\n"
             f"{current}_i_post += -w * int(w < 0) / (rmax * tau_s)"
         )
-    ticks = round(biology.delay / biology.dt) + (projection.delay - 1) * biology.ticks
     paths = brian2.Synapses(
         groups[projection.source],
         groups[projection.target],
         "w : 1 (constant)",
         on_pre=arriving,
-        delay=ticks * clock.dt,
+        delay=network.ticks(projection) * clock.dt,
         namespace={"rmax": biology.rmax * brian2.Hz, "tau_s": biology.tau_s * brian2.second},
         clock=clock,
         **name,
     )
-    connect(paths, projection.synapses, samples)
+    connect(paths, projection.synapses, network.stimulus.samples)
     return paths

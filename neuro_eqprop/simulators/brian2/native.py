@@ -17,9 +17,10 @@ import numpy.typing as npt
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.dynamics.schedules import tail
 from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.biology.network import ContinuousNetwork
+from neuro_eqprop.simulators.biology.network import continuous as continuous_network
+from neuro_eqprop.simulators.biology.settings import BASE, Biology
 from neuro_eqprop.simulators.brian2 import BACKEND, continuous, groups
-from neuro_eqprop.simulators.brian2.dale import pair_stimulus, paired
-from neuro_eqprop.simulators.brian2.membrane import OWN, Biology
 from neuro_eqprop.simulators.brian2.setup import Handle, settings
 from neuro_eqprop.simulators.brian2.setup import simulator as import_brian2
 from neuro_eqprop.simulators.registry import check_run, load_backend
@@ -57,10 +58,10 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
         self.spiking, self.samples, self.biology = spiking, samples, biology
         self.description = spiking.network
         rest = self._checked(Stimulus(samples, {}, {}))
+        self._made: ContinuousNetwork | None = None
         if biology is not None:
-            self.description = continuous.Brian2Biology(biology).realise(self.description)
-        if biology is not None and biology.pairs:
-            self.description = paired(self.description)
+            self._made = continuous_network(biology, self.description, rest)
+            self.description = self._made.network
         seconds = self.description.dt if biology is None else biology.step
         self.step = seconds * brian2.second
         clock = brian2.Clock(
@@ -95,26 +96,22 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
 
     def _build(self, clock: Handle, stimulus: Stimulus) -> None:
         """Build groups and synapses, in discrete steps or in continuous time."""
-        network, biology = self.description, self.biology
-        if biology is None:
-            neurons = partial(groups.neurons, brian2, network, tables=None)
-            connect = partial(groups.synapses, brian2)
+        network = self.description
+        if self._made is None:
+            neurons = partial(groups.neurons, brian2, network, stimulus=stimulus, tables=None)
+            connect = partial(groups.synapses, brian2, samples=self.samples)
         else:
-            neurons = partial(continuous.neurons, brian2, biology, network, white=OWN)
-            connect = partial(continuous.synapses, brian2, biology)
-        if biology is not None and biology.pairs:
-            stimulus = pair_stimulus(stimulus)
+            white = continuous.OWN_NOISE
+            neurons = partial(continuous.neurons, brian2, self._made, white=white)
+            connect = partial(continuous.synapses, brian2, self._made)
         for p in network.populations:
-            self.groups[p.name] = neurons(
-                population=p, stimulus=stimulus, clock=clock, name=identifier(p.name)
-            )
+            self.groups[p.name] = neurons(population=p, clock=clock, name=identifier(p.name))
         for projection in network.projections:
             if projection.synapses.values.any():
                 name = self._free_name(label(projection), self.synapses)
                 self.synapses[name] = connect(
                     projection=projection,
                     groups=self.groups,
-                    samples=self.samples,
                     clock=clock,
                     name=identifier(name),
                 )
@@ -143,8 +140,9 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
                 f"use to_brian2(samples={stimulus.samples})"
             )
         stimulus = self._checked(stimulus)
-        if self.biology is not None and self.biology.pairs:
-            stimulus = pair_stimulus(stimulus)
+        if self._made is not None:
+            made = continuous_network(self._made.biology, self.spiking.network, stimulus)
+            stimulus = made.stimulus
         given = stimulus.current if variable == "outside" else stimulus.pull
         for p in self.description.populations:
             nothing = np.zeros((self.samples, p.size))
@@ -202,7 +200,7 @@ def brian2_network(
     biology: Mapping[str, Any] | None = None,
 ) -> Brian2Network:
     """The model as a Brian2 network, see `SpikingModel.to_brian2`."""
-    known = [field.name for field in fields(continuous.BASE)]
+    known = [field.name for field in fields(BASE)]
     for name in biology or {}:
         if name not in known:
             raise UnknownNameError("option of continuous time", name, known)
@@ -210,7 +208,7 @@ def brian2_network(
         raise ValueError(
             f"{', '.join(biology)}: an option of membranes in continuous time; use continuous=True"
         )
-    options = replace(continuous.BASE, **(biology or {})) if continuous_time else None
+    options = replace(BASE, **(biology or {})) if continuous_time else None
     if options is not None and options.pairs and options.noise:
         raise BackendError(
             "the two neurons of a pair of dale=True need the same noise, and Brian2's generator "

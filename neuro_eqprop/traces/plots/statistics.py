@@ -8,7 +8,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.simulators.recordings import TraceData
-from neuro_eqprop.traces.plots.traces import Axes, at, finish, new_axes
+from neuro_eqprop.traces.plots.traces import Axes, at, finish, milliseconds, new_axes, times
 
 
 def plot_psth(
@@ -35,7 +35,7 @@ def plot_psth(
     parts = np.array_split(course, min(bins, len(course)))
     edges = np.cumsum([0, *(len(part) for part in parts)])
     rates = [part.mean() / trace.step_seconds for part in parts]
-    axes.stairs(rates, edges + 0.5, fill=True, color="0.4")
+    axes.stairs(rates, (edges + 0.5) * milliseconds(trace), fill=True, color="0.4")
     axes.set_ylabel(f"{layer}, mean rate (Hz)")
     finish(axes, trace, 0)
     axes.set_title(
@@ -78,10 +78,10 @@ def plot_agreement(
 def plot_energy(
     trace: TraceData, course: Array, sample: int = 0, *, ax: Axes | None = None
 ) -> Axes:
-    """Energy E(t) of a sample (one row of `course`) over the steps."""
+    """Energy E(t) of a sample (one row of `course`) over time."""
     axes = ax if ax is not None else new_axes()
     values = course[at(trace, sample)]
-    axes.plot(np.arange(1, trace.steps + 1), values, label=trace.origin.backend)
+    axes.plot(times(trace), values, label=trace.origin.backend)
     axes.set_ylabel("energy E")
     axes.legend(fontsize="small")
     return finish(axes, trace, sample)

@@ -15,10 +15,10 @@ Axes: TypeAlias = Any
 
 
 def plot_raster(trace: TraceData, layer: str, sample: int = 0, *, ax: Axes | None = None) -> Axes:
-    """Spike raster of a layer in one sample: steps along x, units along y."""
+    """Spike raster of a layer in one sample: time along x, units along y."""
     axes = ax if ax is not None else new_axes()
     step, unit = np.nonzero(trace.recording(at(trace, sample)).spikes[layer])
-    axes.plot(step + 1, unit, "|", markersize=4, color="black")
+    axes.plot((step + 1) * milliseconds(trace), unit, "|", markersize=4, color="black")
     axes.set_ylabel(f"{layer}, unit")
     axes.set_ylim(-0.5, trace.sizes[layer] - 0.5)
     return finish(axes, trace, sample)
@@ -27,7 +27,7 @@ def plot_raster(trace: TraceData, layer: str, sample: int = 0, *, ax: Axes | Non
 def plot_settling(
     trace: TraceData, layer: str, sample: int = 0, *, units: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """Rates of a layer over the steps; for spikes, the running rate of the phase."""
+    """Rates of a layer over time; for spikes, the running rate of the phase."""
     if units < 1:
         raise ValueError(f"units is {units}; draw at least one")
     axes = ax if ax is not None else new_axes()
@@ -35,7 +35,7 @@ def plot_settling(
     phases = [trace.running_rate(layer, phase)[place] for phase in trace.phases]
     rates: Array = np.concatenate(phases)
     for unit in np.sort(np.argsort(-np.ptp(rates, axis=0), kind="stable")[:units]):
-        axes.plot(np.arange(1, trace.steps + 1), rates[:, unit], label=str(unit))
+        axes.plot(times(trace), rates[:, unit], label=str(unit))
     axes.set_ylabel(f"{layer}, rate")
     axes.legend(title="unit", loc="upper right", fontsize="small")
     return finish(axes, trace, sample)
@@ -59,7 +59,7 @@ def plot_synapse(
     figure, grid = pyplot.subplots(len(COLUMNS), sharex=True, layout="constrained")
     for axes, name in zip(grid, COLUMNS, strict=True):
         values = getattr(log, name)[:, column]
-        axes.step(np.arange(1, trace.steps + 1), values, where="mid", color="black")
+        axes.step(times(trace), values, where="mid", color="black")
         axes.set_ylabel(name)
         finish(axes, trace, sample)
         axes.set_xlabel("")
@@ -67,9 +67,19 @@ def plot_synapse(
         axes.set_title("")
         for name in list(axes.texts):
             name.remove()
-    grid[-1].set_xlabel("step")
+    grid[-1].set_xlabel("time (ms)")
     figure.suptitle(f"{connection}: unit {synapse[1]} to unit {synapse[0]}")
     return list(grid)
+
+
+def milliseconds(trace: TraceData) -> float:
+    """The duration of a recorded step in milliseconds."""
+    return trace.step_seconds * 1e3
+
+
+def times(trace: TraceData) -> Array:
+    """The end of every step of a sample, in milliseconds from its start."""
+    return np.asarray(np.arange(1, trace.steps + 1) * milliseconds(trace), dtype=np.float64)
 
 
 def new_axes() -> Axes:
@@ -87,18 +97,19 @@ def at(trace: TraceData, sample: int) -> int:
 
 
 def finish(axes: Axes, trace: TraceData, sample: int) -> Axes:
-    """Label the step axis, and shade and name the phases."""
-    start = 0
+    """Label the time axis, and shade and name the phases."""
+    start, unit = 0, milliseconds(trace)
     for k, phase in enumerate(trace.schedule):
         if k % 2:
-            axes.axvspan(start + 0.5, start + phase.steps + 0.5, color="black", alpha=0.06, lw=0)
-        middle = start + phase.steps / 2
+            ends = (start + 0.5) * unit, (start + phase.steps + 0.5) * unit
+            axes.axvspan(*ends, color="black", alpha=0.06, lw=0)
+        middle = (start + phase.steps / 2) * unit
         axes.text(
             middle, 1.0, phase.name, transform=axes.get_xaxis_transform(), ha="center", va="bottom"
         )
         start += phase.steps
-    axes.set_xlim(0.5, trace.steps + 0.5)
-    axes.set_xlabel("step")
+    axes.set_xlim(0.5 * unit, (trace.steps + 0.5) * unit)
+    axes.set_xlabel("time (ms)")
     place = at(trace, sample)
     axes.set_title(f"sample {trace.index[place]}, label {trace.label[place]}", pad=18)
     return axes

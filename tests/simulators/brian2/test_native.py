@@ -20,7 +20,8 @@ from neuro_eqprop.networks import architectures
 from neuro_eqprop.networks.activations import HARD_SIGMOID, TANH, Activation
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.brian2.continuous import BASE, Brian2Biology
+from neuro_eqprop.simulators.biology.settings import BASE
+from neuro_eqprop.simulators.brian2.continuous import Brian2Biology
 from neuro_eqprop.simulators.brian2.native import Brian2Network, identifier
 from neuro_eqprop.simulators.brian2.setup import settings, simulator
 from neuro_eqprop.simulators.brian2.simulator import Brian2

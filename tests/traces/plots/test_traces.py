@@ -33,7 +33,7 @@ def test_a_raster_has_a_mark_for_every_spike(episode: dict[str, Trace]) -> None:
     x, y = axes.lines[0].get_data()
     np.testing.assert_array_equal(x, step + 1)
     np.testing.assert_array_equal(y, unit)
-    assert axes.get_xlabel() == "step"
+    assert axes.get_xlabel() == "time (ms)"
     assert [text.get_text() for text in axes.texts] == ["free", "negative", "positive"]
 
 

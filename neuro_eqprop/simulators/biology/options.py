@@ -1,4 +1,4 @@
-"""Options of the backend `brian2-biology` as text with units, for the CLI and for Python."""
+"""Options of the backends in continuous time as text with units, for the CLI and for Python."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import Any
 
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.common.units import parse_si
-from neuro_eqprop.simulators.brian2.continuous import BASE, Brian2Biology
-from neuro_eqprop.simulators.brian2.membrane import DALE, Biology, Refractory
-from neuro_eqprop.simulators.brian2.neuron_models import LIF, MODELS, NAMES
+from neuro_eqprop.simulators.biology.neuron_models import LIF, MODELS, NAMES
+from neuro_eqprop.simulators.biology.settings import (
+    BASE,
+    DALE,
+    NUDGES,
+    READOUTS,
+    Biology,
+    Refractory,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,9 @@ class Option:
 OPTIONS: Mapping[str, Option] = {
     "neuron": Option("neuron", "", f"neuron model: {', '.join(NAMES)}", LIF),
     "tau_m": Option("tau_m", "s", "membrane time constant, as 20ms", "no leak, or the model's"),
-    "tau_syn": Option("tau_s", "s", "time constant of the synaptic current", "5ms"),
+    "tau_syn": Option(
+        "tau_s", "s", "time constant of the synaptic current", "5ms, tau_m, or the model's"
+    ),
     "refractory": Option(
         "refractory", "s", "refractory period, during which the membrane is held", "1/rmax"
     ),
@@ -36,15 +44,25 @@ OPTIONS: Mapping[str, Option] = {
     "dale": Option("dale", "", f"Dale's law: {' or '.join(DALE)}", "none"),
     "rmax": Option("rmax", "Hz", "firing rate of a unit whose rate is one", "100Hz"),
     "dt": Option("dt", "s", "time step of the integration", "1ms, or the model's"),
-    "record_dt": Option("record_dt", "s", "interval of recordings", "1/rmax"),
+    "record_dt": Option("record_dt", "s", "interval of recordings", "1ms"),
+    "nudge": Option(
+        "nudge", "", f"what the nudge subtracts from the target: own {' or '.join(NUDGES)}", "drive"
+    ),
+    "tau_drive": Option("tau_d", "s", "time constant of the own drive, low-passed", "20ms"),
+    "readout": Option(
+        "readout", "", f"what synapses that learn read: {', '.join(READOUTS)}", "spikes"
+    ),
+    "common_noise": Option(
+        "common_noise", "", "the same noise in all nudged phases, to reduce variance", "no"
+    ),
     "poisson": Option("poisson", "", "input as Poisson spike trains: yes or no", "no"),
     "noise_seed": Option("seed", "", "seed of noise and Poisson input", "0"),
 }
 """Options by name; any other name is a parameter of the neuron model."""
 
 
-def biology(**options: str | float | bool) -> Brian2Biology:
-    """The backend `brian2-biology` with options; times, rates and parameters carry their units.
+def make_biology(**options: str | float | bool) -> Biology:
+    """The parameters with these options; times, rates and parameters carry their units.
 
     Parameters
     ----------
@@ -54,10 +72,9 @@ def biology(**options: str | float | bool) -> Brian2Biology:
 
     Examples
     --------
-    >>> backend = biology(tau_m="20 ms", delay="2 ms", noise=0.2)
-    >>> backend.biology.tau_m
+    >>> make_biology(tau_m="20 ms", delay="2 ms", noise=0.2).tau_m
     0.02
-    >>> biology(tau_m=20)
+    >>> make_biology(tau_m=20)
     Traceback (most recent call last):
         ...
     ValueError: tau_m is 20, without a unit; write it as '20 ms'
@@ -78,10 +95,13 @@ def biology(**options: str | float | bool) -> Brian2Biology:
     values["parameters"] = tuple(sorted(parameters.items()))
     if "dt" not in values and neuron in MODELS:
         values["dt"] = MODELS[neuron].dt
+    if "tau_s" not in values:
+        slow = MODELS[neuron].tau_s if neuron in MODELS else values.get("tau_m") or 0.0
+        values["tau_s"] = max(BASE.tau_s, slow)
     values["dt"] = min(values.get("dt", BASE.dt), values.get("record_dt") or BASE.dt)
     if "refractory" in values:
         values["refractory_kind"] = Refractory.HOLD
-    return Brian2Biology(replace(BASE, **values))
+    return replace(BASE, **values)
 
 
 def converted(name: str, value: str | float | bool) -> object:
@@ -95,9 +115,9 @@ def converted(name: str, value: str | float | bool) -> object:
             return parse_si(value, option.unit)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
-    if option.field in ("neuron", "dale"):
+    if option.field in ("neuron", "dale", "nudge", "readout"):
         return value
-    if option.field == "poisson":
+    if option.field in ("poisson", "common_noise"):
         if str(value).lower() not in ("yes", "no", "true", "false"):
             raise ValueError(f"{name} is {value!r}; write yes or no")
         return str(value).lower() in ("yes", "true")

@@ -9,19 +9,10 @@ For d < 0 the current continues linearly.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
-from types import ModuleType
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from neuro_eqprop.common.arrays import Array, UnknownNameError
+from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.common.units import parse_si
-from neuro_eqprop.simulators.brian2.setup import Handle, settings, simulator
-
-CURRENTS, LENGTH = 160, 1.2
-"""Number of currents of an f-I curve, and how long each is applied, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +32,8 @@ class MembraneModel:
     """Publication of the equations and parameter values."""
     membrane: str
     """dv/dt without noise."""
-    others: tuple[str, ...]
-    """Further equations."""
+    others: tuple[tuple[str, str, str], ...]
+    """Further differential equations: variable, right-hand side and unit."""
     threshold: str
     reset: str
     start: str
@@ -62,6 +53,10 @@ class MembraneModel:
     """Default time step of the integration in seconds."""
     conductances: bool = False
     """Whether synapses are conductances with reversal potentials Ee and Ei."""
+    resting: Mapping[str, str] = field(default_factory=dict)
+    """Initial values of further variables that do not start at zero."""
+    tau_s: float = 20e-3
+    """Default time constant of its synapses in seconds."""
     time_constant: str = ""
     """The parameter that tau_m sets: tau_m itself, or C = tau_m gL; empty if there is none."""
 
@@ -71,7 +66,7 @@ ADEX = MembraneModel(
     "adex",
     "Brette & Gerstner 2005, regular spiking",
     "(gL * (EL - v) + gL * DeltaT * exp(clip((v - VT) / DeltaT, -100, 20)) - w_adapt + I) / C",
-    ("dw_adapt/dt = (a * (v - EL) - w_adapt) / tauw : amp",),
+    (("w_adapt", "(a * (v - EL) - w_adapt) / tauw", "A"),),
     "v > VT + 5 * DeltaT",
     "v = Vr\nw_adapt = w_adapt + b",
     "EL",
@@ -89,6 +84,7 @@ ADEX = MembraneModel(
         "Vr": Parameter(-70.6e-3, "V"),
     },
     largest=8e-9,
+    tau_s=50e-3,
     time_constant="C",
 )
 CONDUCTANCE = MembraneModel(
@@ -120,7 +116,7 @@ IZHIKEVICH = MembraneModel(
     "izhikevich",
     "Izhikevich 2003, regular spiking",
     "0.04 / ms / mV * v**2 + 5 / ms * v + 140 * mV / ms - u + I",
-    ("du/dt = a * (b * v - u) : volt/second",),
+    (("u", "a * (b * v - u)", "V/s"),),
     "v > 30 * mV",
     "v = c\nu = u + d",
     "c",
@@ -134,6 +130,8 @@ IZHIKEVICH = MembraneModel(
     },
     current="V/s",
     largest=200.0,
+    resting={"u": "b * v"},
+    tau_s=50e-3,
 )
 MODELS = {model.name: model for model in (ADEX, CONDUCTANCE, IZHIKEVICH)}
 NAMES = (LIF, *MODELS)
@@ -155,82 +153,4 @@ def find_model(name: str, parameters: Mapping[str, str], tau_m: float | None) ->
         scale = values["gL"].value if model.time_constant == "C" else 1.0
         unit = values[model.time_constant].unit
         values[model.time_constant] = Parameter(tau_m * scale, unit)
-    return MembraneModel(**{**_fields(model), "parameters": values})
-
-
-def _fields(model: MembraneModel) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in MembraneModel.__dataclass_fields__}
-
-
-def with_units(brian2: ModuleType, model: MembraneModel) -> dict[str, Handle]:
-    """The parameters as quantities of Brian2."""
-    return {name: p.value * unit_of(brian2, p.unit) for name, p in model.parameters.items()}
-
-
-def unit_of(brian2: ModuleType, text: str) -> Handle:
-    """A unit of Brian2, from its name such as "V/s"."""
-    names = {"A": brian2.amp, "F": brian2.farad, "S": brian2.siemens, "V": brian2.volt}
-    names |= {"s": brian2.second, "Hz": brian2.Hz}
-    first, *rest = (names[part] for part in text.split("/"))
-    for each in rest:
-        first = first / each
-    return first
-
-
-@cache
-def curve(key: tuple[str, tuple[tuple[str, float], ...]], dt: float, period: float) -> Array:
-    """f-I curve of a model with these parameter values: currents and steady rates (2, CURRENTS)."""
-    name, values = key
-    brian2, model = simulator(), MODELS[name]
-    units = {p: model.parameters[p].unit for p, _ in values}
-    # Denser for small currents, where the curve is steepest.
-    currents = model.largest * np.linspace(0.0, 1.0, CURRENTS) ** 2
-    with settings(brian2):
-        group = brian2.NeuronGroup(
-            CURRENTS,
-            "\n".join(
-                (
-                    f"dv/dt = {model.membrane} : volt (unless refractory)",
-                    *model.others,
-                    f"I : {dimension(model.current)} (constant)",
-                )
-            ),
-            threshold=model.threshold,
-            reset=model.reset,
-            refractory=period * brian2.second,
-            method="euler",
-            namespace={n: v * unit_of(brian2, units[n]) for n, v in values}
-            | {"mV": brian2.mV, "ms": brian2.ms},
-            dt=dt * brian2.second,
-        )
-        group.I = currents * unit_of(brian2, model.current)
-        group.v = model.start
-        spikes = brian2.SpikeMonitor(group)
-        brian2.Network(group, spikes).run(LENGTH * brian2.second, namespace={})
-        times, of = np.asarray(spikes.t), np.asarray(spikes.i)
-    rates = np.zeros(CURRENTS)
-    for k in range(CURRENTS):
-        mine = times[(of == k) & (times > LENGTH / 3)]
-        rates[k] = (len(mine) - 1) / (mine[-1] - mine[0]) if len(mine) > 1 else 0.0
-    return np.stack([currents, np.maximum.accumulate(rates)])
-
-
-def dimension(unit: str) -> str:
-    """A unit as Brian2's equations name it."""
-    names = {"A": "amp", "V": "volt", "s": "second"}
-    return "/".join(names[part] for part in unit.split("/"))
-
-
-def gain(model: MembraneModel, *, dt: float, period: float, rmax: float) -> tuple[Array, Array]:
-    """Inverse f-I curve: drives d in [-1, 1], and the currents in SI units that fire at rmax d."""
-    values = tuple((name, p.value) for name, p in model.parameters.items())
-    currents, rates = curve((model.name, values), dt, period)
-    if rates[-1] < rmax:
-        raise ValueError(
-            f"neuron {model.name!r} fires at {rates[-1]:.0f} Hz at most with these parameters, "
-            f"below rmax of {rmax:g} Hz; lower rmax or the refractory period"
-        )
-    silent = int(np.flatnonzero(rates == 0.0)[-1])
-    drives = np.linspace(0.0, 1.0, 101)
-    found = np.interp(rmax * drives, rates[silent:], currents[silent:])
-    return np.r_[-1.0, drives], np.r_[2 * found[0] - found[-1], found]
+    return replace(model, parameters=values)
