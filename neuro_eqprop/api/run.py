@@ -13,6 +13,8 @@ from neuro_eqprop.common.arrays import ArgumentError, UnknownNameError, check_op
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data import hold_out
 from neuro_eqprop.files.write import append_json, refuse_existing
+from neuro_eqprop.runs.energy import export_sanafe
+from neuro_eqprop.runs.energy_settings import EnergySettings
 from neuro_eqprop.runs.evaluate import RATES, Evaluation, check_rates
 from neuro_eqprop.runs.export import export_lava, export_netx
 from neuro_eqprop.runs.run_folder import EVALUATIONS, TRACES, RunFolder, open_folder
@@ -29,7 +31,7 @@ from neuro_eqprop.simulators.registry import BACKENDS
 from neuro_eqprop.spiking.codes import Code, find_code
 from neuro_eqprop.training.study import Study
 
-FORMATS = ("nir", "lava", "netx", "c")
+FORMATS = ("nir", "lava", "netx", "c", "sanafe")
 """Formats of `Run.translate`."""
 
 
@@ -220,8 +222,9 @@ class Run(RunFolder):
             The file to write; with `to="lava"` and `to="c"` the folder.
         to : str
             "nir" (a NIR file with the exact step semantics in its metadata), "lava" (a package
-            that depends only on lava-nc), "netx" (a file for lava-dl) or "c" (C99 in integers, see
-            `SpikingModel.to_c`).
+            that depends only on lava-nc), "netx" (a file for lava-dl), "c" (C99 in integers, see
+            `SpikingModel.to_c`) or "sanafe" (a folder with the architecture of Loihi 1 and the
+            network with its spikes for SANA-FE).
         code : str, optional
             Spike code; "rate" for NIR and "graded" for the others if None.
         bits : int, optional
@@ -252,6 +255,13 @@ class Run(RunFolder):
         """
         if to not in FORMATS:
             raise UnknownNameError("format", to, FORMATS)
+        if to == "sanafe":
+            name = None if code is None else find_code(code).name
+            settings = EnergySettings(samples=samples, code=name, bits=bits, steps=steps)
+            x = self.data.test.take(slice(samples)).x
+            predicted = self.model.predict(x)
+            written = export_sanafe(self, Path(out), settings, predicted=predicted, force=force)
+            return {"run": str(self.path), "to": to, **written}
         chosen = find_code(code or ("rate" if to == "nir" else "graded"))
         head = {"run": str(self.path), "to": to}
         if to == "nir":

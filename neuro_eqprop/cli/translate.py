@@ -1,4 +1,4 @@
-"""`neuro-eqprop translate`: export a run to a NIR file, a Lava package, a netx file or C."""
+"""`neuro-eqprop translate`: export a run to a NIR file, a Lava package, C, or other files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def options(parser: ArgumentParser) -> None:
         choices=FORMATS,
         default="nir",
         help="nir: a NIR file; lava: a package that needs only lava-nc; netx: a file for lava-dl; "
-        "c: C99 in integers for microcontrollers (default: nir)",
+        "c: C99 in integers for microcontrollers; sanafe: a folder for SANA-FE (default: nir)",
     )
     codes = f"spike code: {', '.join(CODES)} (default: rate; graded for lava, netx and c)"
     set_completions(add("--code", metavar="CODE", help=codes), CODES)

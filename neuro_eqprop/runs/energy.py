@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from neuro_eqprop.chips.energy.dense_reference import dense_references
+from neuro_eqprop.chips.energy.estimate import map_workload
 from neuro_eqprop.chips.energy.estimate_workload import (
     ChipEvents,
     check_refused,
@@ -22,14 +23,26 @@ from neuro_eqprop.chips.energy.result import (
     EnergyReport,
     TrainingCost,
 )
+from neuro_eqprop.chips.energy.sanafe import ARCHITECTURE, NETWORK, write_sanafe
 from neuro_eqprop.chips.profile import Device, Profile
 from neuro_eqprop.chips.profiles.load import load_profile, profile_names
-from neuro_eqprop.common.arrays import type_name
+from neuro_eqprop.common.arrays import Ints, type_name
+from neuro_eqprop.files.write import refuse_existing
 from neuro_eqprop.runs.energy_curve import add_curves
 from neuro_eqprop.runs.energy_settings import EnergySettings
-from neuro_eqprop.runs.event_source import EventSource, Source, StageCallback, find_events
+from neuro_eqprop.runs.event_source import (
+    EventSource,
+    Source,
+    StageCallback,
+    find_events,
+    simulate_run,
+    spikes_by_step,
+    with_code,
+    workload_of,
+)
 from neuro_eqprop.runs.run_folder import ENERGY, RunFolder
 
+SANAFE_FILES = (ARCHITECTURE, NETWORK)
 DENSE_PASSES = 3
 """MACs of a dense training step, in forward passes: one forward pass, two for backprop."""
 
@@ -129,6 +142,35 @@ def estimate_energy(
         report = replace(report, beside=report.compare_run(open_report(asked.beside)))
     report = replace(report, run=None if events.run is None else str(events.run.path))
     return report.estimates[0] if single else report
+
+
+def export_sanafe(
+    run: RunFolder, out: Path, settings: EnergySettings, *, predicted: Ints, force: bool
+) -> dict[str, Any]:
+    """Write the spikes of test samples on a mapped chip as files of SANA-FE.
+
+    The chip is Loihi 1, whose constants SANA-FE has fitted. `predicted` are the classes that the
+    rates predict, which the spikes are compared with.
+    """
+    refuse_existing(out, force=force)
+    if out.is_dir() and {each.name for each in out.iterdir()} - set(SANAFE_FILES):
+        raise ValueError(f"{out} has other files than those of SANA-FE; name another folder")
+    settings = with_code(settings, settings.code or "rate")
+    ran = simulate_run(run, settings)
+    workload = replace(workload_of(ran), by_step=spikes_by_step(ran))
+    chip = load_profile("loihi1")
+    placement, _ = map_workload(workload, chip, settings, learning=False)
+    path = write_sanafe(out, workload, placement, chip)
+    return {
+        "path": str(path),
+        "code": ran.spiking.code,
+        "neurons": "replayed",
+        "agreement": ran.accuracy(predicted),
+        "samples": ran.samples,
+        "cores": placement.cores,
+        "load": "sanafe.load_arch, then sanafe.load_net",
+        "warning": None,
+    }
 
 
 def choose_profiles(

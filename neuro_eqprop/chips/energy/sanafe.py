@@ -77,8 +77,8 @@ def architecture(profile: Profile, mesh: Mesh, neurons: int) -> str:
         return 0.0 if found is None else found.value
 
     tiles = mesh.width * mesh.height
-    number = sorted({1, 2, 4, *range(8, tiles, 8), tiles})
-    barrier = ", ".join(f"{n}: {barrier_seconds(profile, n, 1):.4g}" for n in number if n <= tiles)
+    # Between the entries of its table, SANA-FE takes the one below: all of them are written.
+    barrier = ", ".join(f"{n}: {barrier_seconds(profile, n, 1):.4g}" for n in range(1, tiles + 1))
     idle = "neuron_update"
     units = "\n".join(
         f"""            - name: {name}[0..{neurons - 1}]

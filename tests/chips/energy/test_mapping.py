@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +12,15 @@ import pytest
 from neuro_eqprop.chips.energy.core_work import core_work
 from neuro_eqprop.chips.energy.estimate import estimate_use
 from neuro_eqprop.chips.energy.mapping import MappingGoal
+from neuro_eqprop.chips.energy.sanafe import (
+    ARCHITECTURE,
+    NETWORK,
+    SanafeError,
+    sanafe_seconds,
+    write_sanafe,
+)
 from neuro_eqprop.chips.energy.settings import EstimateSettings
-from neuro_eqprop.chips.energy.time import Duration, duration
+from neuro_eqprop.chips.energy.time import Clock, Duration, duration
 from neuro_eqprop.chips.placement import Placement, PlacementStatus, place
 from neuro_eqprop.chips.profile import Profile
 from neuro_eqprop.chips.profiles.load import load_profile
@@ -220,3 +229,33 @@ def test_busy_links_lengthen_a_step(loihi: Profile) -> None:
     busy = replace(found, links=found.links + 1e-3)
     assert busy.step_seconds()[0] == pytest.approx(found.links[0] + 1e-3)
     assert found.step_seconds()[0] < 1e-3
+
+
+def test_recorded_spikes_of_a_placed_network_are_files_of_sanafe(
+    loihi: Profile, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(1)
+    sizes = {"input": 784, "hidden": 256, "output": 10}
+    recorded = {n: (rng.random((STEPS, k)) < 0.1).astype(np.int64) for n, k in sizes.items()}
+    placement = place(work().shape, loihi, at_least={"hidden": 3})
+    path = write_sanafe(tmp_path / "out", work(recorded), placement, loihi)
+    network = (path / NETWORK).read_text()
+    assert network.count(" -> ") == 784 * 256 + 2 * 256 * 10
+    mapped = [line for line in network.splitlines() if "soma:" in line]
+    assert len(mapped) == sum(sizes.values())
+    cores = {line.partition("core: ")[2].partition(",")[0] for line in mapped}
+    assert len(cores) == (placement.cores or 0) + 1  # one more for the input from outside
+    spikes = [line for line in network.splitlines() if "spikes:" in line]
+    assert sum(line.count("1,") + line.count("1]") for line in spikes) >= sum(
+        int(each.sum()) for each in recorded.values()
+    )
+    assert "latency_process_spike: 3.5e-09" in (path / ARCHITECTURE).read_text()
+    with pytest.raises(SanafeError, match="those of 'input' were not recorded"):
+        write_sanafe(tmp_path / "none", work(), placement, loihi)
+    if find_spec("sanafe") is None:
+        with pytest.raises(SanafeError, match="pip install sanafe"):
+            sanafe_seconds(work(recorded), placement, loihi)
+        found = estimate_use(
+            work(recorded), loihi, EstimateSettings(clock=Clock.SANAFE), learning=False
+        )
+        assert found.reason.startswith("refused: SANA-FE is not installed")
