@@ -33,13 +33,3 @@ _INSIDE: Mapping[Boundary, frozenset[Boundary]] = {
     Boundary.BOARD_TOTAL: frozenset(set(Boundary) - {Boundary.SYSTEM_WALL}),
     Boundary.SYSTEM_WALL: frozenset(Boundary),
 }
-
-
-class BoundaryError(ValueError):
-    """Two energies at different boundaries cannot be compared."""
-
-    def __init__(self, one: Boundary, other: Boundary) -> None:
-        super().__init__(
-            f"joules at {one.value} and at {other.value} include different parts and cannot be "
-            "compared; use the same boundary for both"
-        )

@@ -56,34 +56,14 @@ class SpikeTraffic:
     """Messages that leave the chip."""
 
 
-def count_cores(chips: Ints, places: Ints, *, first: int, shape: tuple[int, int]) -> Ints:
-    """The number of cores in each (chip, column) or (chip, row)."""
-    table = np.zeros(shape, dtype=np.int64)
-    np.add.at(table, (chips - first, places), 1)
-    return table
-
-
-def total_distance(source: Ints, target: Ints) -> float:
-    """Sum of the distances along one axis over all pairs of cores on the same chip."""
-    places = np.arange(source.shape[1])
-    distance = np.abs(places[:, None] - places[None, :])
-    return float(np.einsum("ci,ij,cj->", source, distance, target))
-
-
 def mean_hops(
     mesh: Mesh, source: CoreAllocation, target: CoreAllocation
 ) -> tuple[float, float, float]:
     """Mean hops east-west and north-south of a message, and the fraction that leaves the chip."""
-    a, b = mesh.positions(source), mesh.positions(target)
-    first = min(int(a[0][0]), int(b[0][0]))
-    chips = max(int(a[0][-1]), int(b[0][-1])) - first + 1
-    pairs = source.cores * target.cores
-    hops = []
-    for axis, places in ((1, mesh.width), (2, mesh.height)):
-        tables = [count_cores(p[0], p[axis], first=first, shape=(chips, places)) for p in (a, b)]
-        hops.append(total_distance(*tables) / pairs)
-        same = float((tables[0].sum(axis=1) * tables[1].sum(axis=1)).sum()) / pairs
-    return hops[0], hops[1], 1.0 - same
+    (chip, *own), (other, *theirs) = mesh.positions(source), mesh.positions(target)
+    same = chip[:, None] == other[None, :]
+    away = [np.abs(a[:, None] - b[None, :]) * same for a, b in zip(own, theirs, strict=True)]
+    return float(away[0].mean()), float(away[1].mean()), 1.0 - float(same.mean())
 
 
 def noc_traffic(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import ceil, inf
@@ -72,6 +72,11 @@ class Placement:
             if each.name == name:
                 return each
         raise UnknownNameError("population", name, [each.name for each in self.allocations])
+
+    @property
+    def cores_used(self) -> int:
+        """The number of cores that hold neurons."""
+        return cores_used(self.allocations)
 
     @property
     def fits(self) -> bool | None:
@@ -342,7 +347,7 @@ def has_room(used: Mapping[str, float], allocation: CoreAllocation) -> bool:
     return all(used.get(name, 0.0) + part <= 1.0 for name, part in allocation.used.items())
 
 
-def cores_used(allocations: list[CoreAllocation]) -> int:
+def cores_used(allocations: Iterable[CoreAllocation]) -> int:
     """The number of cores of all populations."""
     return max((each.first_core + each.cores for each in allocations), default=0)
 

@@ -12,7 +12,6 @@ from rich.console import Console
 
 import neuro_eqprop as ne
 from neuro_eqprop.chips.energy.csv_file import write_csv
-from neuro_eqprop.chips.energy.datasheet import write_datasheets
 from neuro_eqprop.chips.energy.figures import plot_pareto, save_figure
 from neuro_eqprop.chips.profiles.load import load_profiles, profile_names, spiking_chips
 from neuro_eqprop.chips.quantities import parse_amount
@@ -84,8 +83,6 @@ def engineering_options(parser: ArgumentParser) -> None:
     add("--pareto-steps", type=several, default=several("4,8,16,32"), metavar="T,T,...", help=steps)
     add("--pareto-bits", type=several, default=several("8,4"), metavar="B,B,...", help=bits)
     add("--csv", type=Path, metavar="FILE", help="write a CSV file (default: none)")
-    sheet = "write an HTML data sheet for one chip, or a folder of them (default: none)"
-    add("--datasheet", type=Path, metavar="FILE", help=sheet)
 
 
 def options(parser: ArgumentParser) -> None:
@@ -193,11 +190,9 @@ def settings_of(args: Namespace) -> dict[str, Any]:
 
 
 def write_extras(report: EnergyReport, args: Namespace) -> EnergyReport:
-    """Write the requested CSV file, data sheets and figure, and check the limits."""
+    """Write the requested CSV file and figure, and check the limits."""
     if args.csv is not None:
         report = replace(report, csv=str(write_csv(report, args.csv)))
-    if args.datasheet is not None:
-        report = replace(report, datasheet=str(write_datasheets(report, args.datasheet)))
     if args.pareto and args.run is not None:
         figure = save_figure(plot_pareto(report), args.run / "energy_pareto.svg")
         report = replace(report, figure=str(figure))

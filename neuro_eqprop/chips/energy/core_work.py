@@ -108,7 +108,7 @@ def core_work(
         for each in workload.shape.populations
     }
     length = max(len(each) for each in fired.values())
-    shape = (length, cores_used(placement))
+    shape = (length, placement.cores_used)
     send, receive, learn = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     resting = at_rest(workload, fired, profile, learning=learning)
     for each in placement.allocations:
@@ -165,11 +165,6 @@ def core_work(
     return CoreWork(
         send, receive, learn, links, recorded, frozenset(times.missing), network=network
     )
-
-
-def cores_used(placement: Placement) -> int:
-    """The number of cores that hold neurons."""
-    return max((each.first_core + each.cores for each in placement.allocations), default=0)
 
 
 def neurons_by_step(workload: Workload, name: str, event: str, *, learning: bool) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import erf, inf, log, sqrt
 
-from neuro_eqprop.chips.boundary import Boundary, BoundaryError
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.estimate import Estimate
 from neuro_eqprop.chips.energy.interval import Interval, spread
 from neuro_eqprop.chips.profile import Device, Profile, Tier
@@ -106,15 +106,6 @@ def probability_less(one: Interval, other: Interval) -> float:
     if not spread:
         return float(distance > 0)
     return 0.5 * (1 + erf(distance / spread / sqrt(2)))
-
-
-def energy_ratio(one: Estimate, other: Estimate) -> float:
-    """The joules of one estimate over those of another at the same boundary."""
-    if one.joules is None or other.joules is None or not one.boundary or not other.boundary:
-        raise ValueError("there are no joules to compare; one of the two is unknown")
-    if one.boundary is not other.boundary:
-        raise BoundaryError(one.boundary, other.boundary)
-    return one.joules.value / other.joules.value
 
 
 def dense_references(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.event_counts import events_per_sample
 from neuro_eqprop.chips.energy.interval import Interval, add, spread
 from neuro_eqprop.chips.energy.mapping import (
-    Candidate,
     MappingCost,
     choose,
     placements,
@@ -241,13 +241,12 @@ def map_workload(
     if settings.clock is Clock.SANAFE:
         modelled = replace(settings, clock=None)
 
-    def priced(placement: Placement) -> Candidate:
-        mean = workload.without_steps
-        try:
+    def priced(placement: Placement) -> tuple[Placement, MappingCost]:
+        mean, joules, seconds = workload.without_steps, None, None
+        with suppress(AllInError):
             found = estimate_placed(mean, placement, profile, modelled, learning=learning)
-        except AllInError:
-            return Candidate(placement, None, None)
-        return Candidate(placement, value_of(found.joules), value_of(found.seconds))
+            joules, seconds = value_of(found.joules), value_of(found.seconds)
+        return placement, MappingCost("", placement.cores or 0, placement.chips, joules, seconds)
 
     if settings.allocation is not None:
         return placed(settings.allocation), ()
@@ -259,7 +258,7 @@ def map_workload(
         return every[0] if enough else too_few_cores(every[0], settings.cores or 0), ()
     candidates = [priced(each) for each in spaced(every)]
     chosen, costs = choose(candidates, settings.mapping, cores=settings.cores)
-    return chosen.placement, costs
+    return chosen, costs
 
 
 def estimate_use(

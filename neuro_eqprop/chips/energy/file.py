@@ -64,7 +64,7 @@ OF_NETWORK = (
     "undecided",
 )
 """Keys of the placement that each chip of the list `profiles` repeats."""
-WRITTEN = ("file", "csv", "datasheet", "figure", "failure")
+WRITTEN = ("file", "csv", "figure", "failure")
 """Fields of a report that a command prints and no file keeps."""
 
 

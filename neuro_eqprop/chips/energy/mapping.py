@@ -46,22 +46,6 @@ class MappingCost:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A placement, and its nominal joules and seconds."""
-
-    placement: Placement
-    joules: float | None
-    seconds: float | None
-
-    def cost(self, mapping: str) -> MappingCost:
-        """The `MappingCost` of this placement for the mapping of that name."""
-        placement = self.placement
-        return MappingCost(
-            mapping, placement.cores or 0, placement.chips, self.joules, self.seconds
-        )
-
-
 Place = Callable[[Mapping[str, int]], Placement]
 """Places the network with at least the given number of cores for each population."""
 
@@ -121,26 +105,25 @@ def spaced(found: list[Placement]) -> list[Placement]:
 
 
 def choose(
-    candidates: list[Candidate], goal: MappingGoal, *, cores: int | None
-) -> tuple[Candidate, tuple[MappingCost, ...]]:
+    candidates: list[tuple[Placement, MappingCost]], goal: MappingGoal, *, cores: int | None
+) -> tuple[Placement, tuple[MappingCost, ...]]:
     """The best candidate for a goal, and the cost for every goal; with `cores`, the largest one."""
     first = candidates[0]
-    priced = [each for each in candidates if each.joules is not None]
-    timed = [each for each in candidates if each.seconds is not None]
-    chosen = {MappingGoal.FEWEST_CORES: first, MappingGoal.LEAST_ENERGY: first}
+    priced = [each for each in candidates if each[1].joules is not None]
+    timed = [each for each in candidates if each[1].seconds is not None]
+    chosen = dict.fromkeys(MappingGoal, first)
     if priced:
-        chosen[MappingGoal.LEAST_ENERGY] = min(priced, key=lambda each: each.joules or 0.0)
-    chosen[MappingGoal.BALANCED] = first
+        chosen[MappingGoal.LEAST_ENERGY] = min(priced, key=lambda each: each[1].joules or 0.0)
     if timed:
-        fastest = min(each.seconds or 0.0 for each in timed)
+        fastest = min(cost.seconds or 0.0 for _, cost in timed)
         chosen[MappingGoal.BALANCED] = next(
-            each for each in timed if (each.seconds or 0.0) <= BALANCED_SLOWDOWN * fastest
+            each for each in timed if (each[1].seconds or 0.0) <= BALANCED_SLOWDOWN * fastest
         )
-    costs = [each.cost(name.value) for name, each in chosen.items()]
+    costs = [replace(cost, mapping=name.value) for name, (_, cost) in chosen.items()]
     if cores is not None:
-        last = candidates[-1]
-        return last, (last.cost(f"{cores} cores given"), *costs)
-    return chosen[goal], tuple(costs)
+        placement, cost = candidates[-1]
+        return placement, (replace(cost, mapping=f"{cores} cores given"), *costs)
+    return chosen[goal][0], tuple(costs)
 
 
 def too_many_cores(

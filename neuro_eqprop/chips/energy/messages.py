@@ -90,7 +90,7 @@ def message_network(
     if not known or any(fired[name].shape[1] != size for name, size in sizes.items()):
         return None
     length = max(len(each) for each in fired.values())
-    cores = max(each.first_core + each.cores for each in placement.allocations)
+    cores = placement.cores_used
     parts, order = [], []
     for each in shape.populations:
         if each.off_chip:

@@ -328,7 +328,6 @@ class EnergyReport:
     failure: str = ""
     """Which limits were exceeded, as text; empty if none."""
     csv: str = ""
-    datasheet: str = ""
     figure: str = ""
     """Where these were written to."""
 

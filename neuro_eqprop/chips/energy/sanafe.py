@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.chips.deliveries import cores_of
-from neuro_eqprop.chips.energy.core_work import cores_used
 from neuro_eqprop.chips.energy.time import barrier_seconds
 from neuro_eqprop.chips.noc_traffic import Mesh, mesh_of
 from neuro_eqprop.chips.placement import Placement
@@ -62,7 +61,7 @@ def neuron_places(workload: Workload, placement: Placement) -> dict[str, Ints]:
     places = {}
     for each in workload.shape.populations:
         if each.off_chip:
-            places[each.name] = np.full(each.size, cores_used(placement))
+            places[each.name] = np.full(each.size, placement.cores_used)
         else:
             own = placement[each.name]
             places[each.name] = own.first_core + cores_of(workload.shape, own)

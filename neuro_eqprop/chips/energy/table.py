@@ -1,6 +1,6 @@
 """The table of an energy report: a row for each chip and use, columns with units.
 
-Terminal, page, data sheet and CSV file choose columns of it and format them alike.
+Terminal, page and CSV file choose columns of it and format them alike.
 """
 
 from __future__ import annotations

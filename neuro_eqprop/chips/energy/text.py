@@ -121,7 +121,7 @@ def print_report(report: EnergyReport, console: Console, *, verbose: bool = Fals
         if each.sources:
             console.print(f"\n[bold]{escape(each.profile)}[/bold]")
             print_sources(each.sources, console)
-    for name in ("file", "csv", "datasheet", "figure"):
+    for name in ("file", "csv", "figure"):
         if getattr(report, name):
             console.print(f"written to {escape(getattr(report, name))}")
 

@@ -8,13 +8,12 @@ from math import log, log2
 import numpy as np
 import pytest
 
-from neuro_eqprop.chips.boundary import Boundary, BoundaryError
+from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.dense_reference import (
     Outcome,
     arithmetic_ratio,
     compare_with_references,
     dense_references,
-    energy_ratio,
 )
 from neuro_eqprop.chips.energy.estimate import NO_LEARNING, estimate_job
 from neuro_eqprop.chips.energy.estimate_workload import estimate_chip
@@ -329,20 +328,6 @@ def test_subtotals_grow_with_the_boundary(loihi: Profile) -> None:
     assert found.boundary is Boundary.CHIP_TOTAL
     assert found.joules is not None
     assert total == found.joules.value
-
-
-def test_joules_of_different_boundaries_are_not_compared(loihi: Profile) -> None:
-    here = estimate_chip(work(), loihi, EstimateSettings()).inference
-    board = estimate_chip(work(), load_profile("spinnaker1"), EstimateSettings()).inference
-    nothing = estimate_chip(work(), load_profile("akida1000"), EstimateSettings()).inference
-    assert here is not None
-    assert board is not None
-    assert nothing is not None
-    assert energy_ratio(here, here) == 1.0
-    with pytest.raises(BoundaryError, match="chip_total and at board_total"):
-        energy_ratio(here, board)
-    with pytest.raises(ValueError, match="unknown"):
-        energy_ratio(here, nothing)
 
 
 def test_a_run_without_events_is_refused() -> None:

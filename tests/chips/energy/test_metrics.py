@@ -12,7 +12,6 @@ import pytest
 
 import neuro_eqprop as ne
 from neuro_eqprop.chips.energy.csv_file import COLUMNS, write_csv
-from neuro_eqprop.chips.energy.datasheet import write_datasheets
 from neuro_eqprop.chips.energy.dense_reference import likely, probability_less
 from neuro_eqprop.chips.energy.figures import plot_pareto, save_figure
 from neuro_eqprop.chips.energy.interval import Interval
@@ -126,24 +125,6 @@ def test_the_csv_file_has_a_row_for_each_chip_and_use(report: EnergyReport, tmp_
     assert float(rows[0]["joules"]) == report["loihi1"].joules
     assert rows[-1]["joules"] == ""
     assert float(rows[0]["average_watts"]) > 0
-
-
-def test_a_data_sheet_is_one_page_for_each_chip(report: EnergyReport, tmp_path: Path) -> None:
-    folder = write_datasheets(report, tmp_path / "sheets")
-    page = (folder / "loihi1.html").read_text()
-    assert page.startswith("<!doctype html>")
-    for word in (
-        "An inference",
-        "By layer",
-        "samples a second",
-        "Compared with dense devices",
-        "hidden",
-    ):
-        assert word in page
-    assert " of 1 chip, balanced" in page
-    assert (folder / "truenorth.html").is_file()
-    with pytest.raises(ValueError, match="one file for 3 chips"):
-        write_datasheets(report, tmp_path / "all.html")
 
 
 def test_every_term_has_its_own_colour_in_all_figures() -> None:
