@@ -169,6 +169,10 @@ def count_run(run: RunFolder, settings: EnergySettings, progress: StageCallback)
         simulation = simulate_run(run, settings, advance)
     workload = replace(workload_of(simulation), by_step=spikes_by_step(simulation))
     learning, events = count_learning(run, workload, settings, progress)
+    if given is None and not events.samples and settings.code != "graded":
+        # Rates above one, which default activations have, are learned as graded messages.
+        graded = count_learning(run, workload, with_code(settings, "graded"), progress)
+        learning, events = graded if graded[1].samples else (learning, events)
     counted = summarise(workload, "a run on the emulator", settings, events)
 
     def recount(bits: int) -> tuple[Workload, float | None]:

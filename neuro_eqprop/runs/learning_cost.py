@@ -10,6 +10,7 @@ import numpy as np
 from neuro_eqprop.chips.workload import SPIKES
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.networks.architectures.normalized import folded
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.on_chip_config import (
     DEFAULTS,
@@ -82,8 +83,9 @@ def count_learning_events(
     Learning starts from the weights of the run. `steps` is the length of a nudged phase; None for
     the default of the code.
     """
-    network, note = without_bounds(run.model.network)
-    params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
+    exact = {name: value.astype(np.float64) for name, value in run.model.params.items()}
+    plain, params = folded(run.model.network, exact) or (run.model.network, exact)
+    network, note = without_bounds(plain)
     largest = max(float(np.abs(value).max(initial=0.0)) for value in params.values())
     plasticity, presentations = run_plasticity(
         run, code=code, steps=steps, limit=max(4.0, 2 * largest)
