@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Any, cast
 
 from rich.console import Console
 
@@ -33,7 +34,8 @@ from neuro_eqprop.cli.options import (
 )
 from neuro_eqprop.cli.progress import counted
 from neuro_eqprop.runs.run_folder import TRACES
-from neuro_eqprop.simulators.registry import BACKENDS
+from neuro_eqprop.simulators.base import Backend
+from neuro_eqprop.simulators.registry import BACKENDS, load_backend
 
 SWEPT = ("steps", "accuracy", "agreement", "pearson", "rmse", "p999", "spikes_per_neuron")
 """The fields of a row of a sweep."""
@@ -58,13 +60,15 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--sweep", type=several, metavar="T,T,...", help=sweep)
     parser.add_argument("--bits", type=positive_int, help=BITS_HELP)
     shard_options(parser)
+    device = "device of torch for --on snntorch: cpu, cuda, mps (default cpu)"
+    parser.add_argument("--device", metavar="DEVICE", help=device)
     drop = "fail if accuracy drops by more than this fraction (default: any drop is accepted)"
     parser.add_argument("--max-drop", type=fraction, metavar="D", help=drop)
 
 
 def run(args: Namespace) -> Json:
     """Evaluate the run, with each number of steps of a sweep."""
-    backend, shared = backend_of(args), worker_options(args)
+    backend, shared = on_device(args), worker_options(args)
     opened, found = ne.open_run(args.run, dataset=args.dataset), list[Json]()
     for steps in args.sweep or [args.steps]:
         with counted(f"on {args.on}", len(opened.test_samples(args.samples)), "samples") as done:
@@ -89,6 +93,16 @@ def run(args: Namespace) -> Json:
             f"allows; use more --steps or --code graded"
         )
     return outcome
+
+
+def on_device(args: Namespace) -> str | Backend:
+    """The simulator, on the device that is asked for."""
+    if args.device is None:
+        return backend_of(args)
+    if args.on != "snntorch":
+        raise ValueError(f"--device is for --on snntorch, and {args.on} has no device of torch")
+    backend: Backend = cast(Any, load_backend(args.on)).on_device(args.device)
+    return backend
 
 
 def show(outcome: Json, console: Console) -> None:

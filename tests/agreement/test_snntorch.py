@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 import pytest
+import torch
 
 from neuro_eqprop.simulators.base import Backend, BackendError
 from neuro_eqprop.simulators.registry import load_backend
@@ -79,3 +80,26 @@ def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.delitem(sys.modules, f"neuro_eqprop.simulators.snntorch.{module}", False)
     with pytest.raises(BackendError, match="pip install 'snntorch"):
         load_backend("snntorch")
+
+
+@pytest.mark.snntorch
+@pytest.mark.parametrize("name", ["leaky decays", "nudge"])
+def test_weights_and_states_stay_on_the_device(name: str) -> None:
+    """On torch's meta device, which computes shapes only: a copy to the host would fail."""
+    case = NAMED[name]
+    with torch.no_grad(), torch.device("meta"):
+        net = Net(case.network, case.stimulus)
+        before = [id(weight) for weight in net.weights]
+        for _ in range(4):
+            net(0.25)
+    assert before == [id(weight) for weight in net.weights]
+    for layer in net.populations.values():
+        held = (layer.drive, layer.message, layer.held)
+        assert {tensor.device.type for tensor in held} == {"meta"}
+
+
+@pytest.mark.snntorch
+def test_a_device_that_is_not_there_is_refused_by_name() -> None:
+    with pytest.raises(BackendError, match="torch has no device 'nowhere'"):
+        SnnTorch().on_device("nowhere")
+    assert SnnTorch().on_device("cpu") == SnnTorch()

@@ -43,21 +43,22 @@ def tensor(array: Array) -> Tensor:
 
 def activate(activation: Activation, u: Tensor) -> Tensor:
     """rho(u), bit-identical on all backends."""
-    return torch.from_numpy(activation.value(u.numpy()))
+    return torch.from_numpy(activation.value(u.cpu().numpy())).to(u.device)
 
 
 def leaky(neuron: Spiking) -> nn.Module:
     """snnTorch's `Leaky`; it fires strictly above its threshold, set to the next float below."""
     below = np.nextafter(neuron.threshold, -np.inf)
-    module: nn.Module = snntorch.Leaky(
-        beta=torch.tensor(1 - neuron.voltage_decay, dtype=torch.float64),
-        threshold=torch.tensor(below, dtype=torch.float64),
-        surrogate_disable=True,
-        reset_mechanism="none",
-    )
+    with torch.device("cpu"):  # it looks at the values of its parameters
+        module: nn.Module = snntorch.Leaky(
+            beta=torch.tensor(1 - neuron.voltage_decay, dtype=torch.float64),
+            threshold=torch.tensor(below, dtype=torch.float64),
+            surrogate_disable=True,
+            reset_mechanism="none",
+        )
     # snnTorch keeps a reference to every neuron in a class attribute, which would leak memory.
     snntorch.SpikingNeuron.instances.remove(module)
-    return module
+    return module.to(torch.empty(0).device)
 
 
 class SpikingLayer(nn.Module):
@@ -156,7 +157,7 @@ LAYERS: Mapping[type[Neuron], Callable[..., Layer]] = {Spiking: SpikingLayer, Gr
 
 
 class Net(nn.Module):
-    """A network at rest, with all samples as the batch."""
+    """A network at rest, with all samples as the batch, on the default device of torch."""
 
     def __init__(self, network: SpikingNetwork, stimulus: Stimulus) -> None:
         super().__init__()
@@ -187,8 +188,8 @@ class Net(nn.Module):
     def last(self, name: str) -> Step:
         """What a population did in the last step."""
         layer, variable = self.populations[name], self.network[name].neuron.variable
-        values = {"drive": layer.drive.numpy(), variable: getattr(layer, variable).numpy()}
-        return Step(layer.message.numpy(), layer.held.numpy(), values)
+        values = {each: getattr(layer, each).cpu().numpy() for each in ("drive", variable)}
+        return Step(layer.message.cpu().numpy(), layer.held.cpu().numpy(), values)
 
     def forward(self, beta: float) -> None:
         """One step of every population."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files.deadlines import check as check_deadline
-from neuro_eqprop.simulators.base import Result, Support
+from neuro_eqprop.files.read import one_line
+from neuro_eqprop.simulators.base import BackendError, Result, Support
 from neuro_eqprop.simulators.recordings import Record, Sink
 from neuro_eqprop.simulators.registry import check_run
 from neuro_eqprop.simulators.snntorch import BACKEND
@@ -31,6 +32,18 @@ class SnnTorch:
     support: Support = BACKEND.support
     batch: int = BATCH
     """Number of samples per batch."""
+    device: str = "cpu"
+    """Device of torch that holds weights, stimulus and states; results come from there."""
+
+    def __post_init__(self) -> None:
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise BackendError(f"torch has no device {self.device!r}: {one_line(error)}") from None
+
+    def on_device(self, device: str) -> SnnTorch:
+        """The same backend on that device of torch."""
+        return replace(self, device=device)
 
     def run(
         self,
@@ -45,7 +58,7 @@ class SnnTorch:
         check_run(self, network, stimulus)
 
         def run_part(part: Stimulus, recorder: RunRecorder) -> None:
-            with torch.no_grad():
+            with torch.no_grad(), torch.device(self.device):
                 net = Net(network, part)
                 for _ in recorder.steps:
                     check_deadline()
