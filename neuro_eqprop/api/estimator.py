@@ -20,7 +20,6 @@ from neuro_eqprop.data.from_arrays import USUAL
 from neuro_eqprop.simulators.base import Backend
 from neuro_eqprop.training.defaults import derive
 from neuro_eqprop.training.loop import TrainingLoop
-from neuro_eqprop.training.metrics import probe_diagnostics
 from neuro_eqprop.training.study import Study, make_study
 
 UNSUPPORTED = {
@@ -179,9 +178,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             right = f"train accuracy {loop.epoch(evaluate=False)['train_accuracy']:.4f}"
             if self.verbose:
                 print(f"epoch {loop.epochs}/{study.training.epochs}: {right}")
-        warning = probe_diagnostics(
-            study, network, data, loop.params, loop.rule, truth=False
-        ).warning
+        warning = loop.diagnose(truth=False).warning
         if warning:
             warnings.warn(warning, ConvergenceWarning, stacklevel=2)
         trained = loop.model()

@@ -95,6 +95,13 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     -----
     TrainingWarning
         If the training diverged; the model is that of the last good epoch, and `diverged` says why.
+        Doubts about an epoch are in its `warning` in the history.
+
+    Raises
+    ------
+    TrainingError
+        If a training that diverged, or learnt nothing, would replace a run that did not; `out`
+        keeps that run.
 
     Examples
     --------

@@ -20,6 +20,7 @@ class MetricsRow(TypedDict, total=False):
     """By connection the 5, 25, 50, 75 and 95 % quantile of the weights."""
     confusion: list[list[int]]
     """Test samples by true and by predicted class."""
+    warning: str | None
 
 
 class EvaluationRow(TypedDict, total=False):

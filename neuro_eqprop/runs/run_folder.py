@@ -272,6 +272,13 @@ def backup_run(path: Path) -> None:
     rename(path / MOVING, kept)
 
 
+def replaces_good_run(path: Path) -> bool:
+    """Return whether the run that is to be replaced has a model, and was not lost."""
+    kept = path / BACKUP_DIR
+    rows = read_history(kept / METRICS).rows
+    return (kept / MODEL).exists() and not (rows and rows[-1].get("lost"))
+
+
 def restore_run(path: Path) -> None:
     """Remove the files of a failed run, and restore those that it was to replace."""
     for name in (*RUN, BEST):

@@ -121,6 +121,7 @@ def train_loop(loop: TrainingLoop, output: TrainingOutput = IN_MEMORY) -> Traine
                     diverged = str(error)
             model = last if loop.best is None else replace(loop.best, history=last.history)
             if out is not None:
+                keep_good_run(out, diverged or lost_reason(model))
                 run_folder.save_model(out, model)
                 remove(out / run_folder.BEST)
     if not diverged:
@@ -129,6 +130,25 @@ def train_loop(loop: TrainingLoop, output: TrainingOutput = IN_MEMORY) -> Traine
     epoch = f"epoch {model.epochs} of {loop.study.training.epochs}"
     reason = f"{diverged}; {where} the model of {epoch}, the last good one"
     return replace(model, diverged=reason)
+
+
+def lost_reason(model: TrainedNetwork) -> str:
+    """Why nothing of use was learnt, by the metrics of the last epoch; empty if it was."""
+    last = model.history[-1] if model.history else {}
+    return str(last["warning"]) if last.get("lost") and last["warning"] else ""
+
+
+def keep_good_run(out: Path, lost: str) -> None:
+    """Raise TrainingError if a lost training would replace a run that was not lost.
+
+    `run_folder.writing` then restores that run.
+    """
+    if lost and run_folder.replaces_good_run(out):
+        remove(out / run_folder.RESUME)
+        raise TrainingError(
+            f"{lost}. {out} keeps the run that it held, and this one was not kept: name another "
+            f"`out` to keep it"
+        )
 
 
 @contextmanager

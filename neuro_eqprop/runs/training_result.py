@@ -9,6 +9,7 @@ from neuro_eqprop.data import Dataset
 from neuro_eqprop.dynamics.inference import COARSE, score
 from neuro_eqprop.networks import ops as array_ops
 from neuro_eqprop.runs import run_folder
+from neuro_eqprop.training.history import History
 from neuro_eqprop.training.study import Study
 from neuro_eqprop.training.trained import TrainedNetwork
 
@@ -37,8 +38,16 @@ def training_result(
         "settle_steps": last["settle_steps"],
         "spectral": last["spectral"],
         "drift": last["drift"],
-        "cosine": last["cosine"],
+        "cosine": least_cosines(model.history),
+        "path": last["path"],
         "warning": last["warning"],
         "note": data.note,
         "diverged": model.diverged,
     }
+
+
+def least_cosines(history: History) -> dict[str, float] | None:
+    """Return the least cosine of each parameter over all epochs; None if there is none."""
+    rows = [row["cosine"] for row in history if row.get("cosine")]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: min(row[name] for row in rows if name in row) for name in names} or None

@@ -24,6 +24,7 @@ from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.augment import Augmentation
 from neuro_eqprop.training.defaults import adapted_steps
+from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
 from neuro_eqprop.training.distributed import ALONE, shared_rule
 from neuro_eqprop.training.history import History
 from neuro_eqprop.training.lr_schedules import learning_rates
@@ -48,6 +49,9 @@ READ_EVERY = 25
 """Batches from one transfer of statistics to the next; divergence is detected there."""
 SINGULAR = "singular"
 """Quantity beside the optimizer's: the vector of a power iteration, see `dynamics.spectral`."""
+
+PROBED = 64
+"""Training samples for the diagnostics after each epoch."""
 
 BatchCallback = Callable[[float, float], None]
 """Called with the fraction of an epoch since the last call, and the accuracy of the epoch so far.
@@ -142,7 +146,7 @@ class TrainingLoop:
         if rule is None:
             self.rule.check(network, study.rule)
         else:
-            self.rule = replace(self.rule, update=rule)
+            self.rule = replace(self.rule, update=rule, overwrites=False)
         self.ops = ops or TorchOps(device=usable_device(study.training.device))
         self.warm = params is not None
         """Whether it began with given parameters."""
@@ -315,6 +319,31 @@ class TrainingLoop:
         found = self.rule.update(self.ops, self.network, self.params, batch, self.settings)
         return {n: -g.detach().cpu().numpy() for n, g in found.gradients.items()}
 
+    def diagnose(self, *, truth: bool = True) -> Diagnostics:
+        """How exact the update of the rule is now, on several batches of training samples.
+
+        Parameters
+        ----------
+        truth : bool
+            Whether to compare it with the true gradient, which takes longest.
+
+        Returns
+        -------
+        Diagnostics
+            `cosine` of each parameter, `saturated` share of each layer, and the `warning`.
+        """
+        data, done = self.data.train, min(1.0, self.steps / len(self._rates))
+        count = min(len(data), PROBED)
+        rows = np.linspace(0, len(data) - 1, count).astype(int)
+        size = min(self.study.training.batch, -(-count // 2))
+        beta = self.settings.beta_at(done)
+        batches = [
+            Batch(self._take(few), self._targets[torch.from_numpy(few)], False, beta)
+            for few in (rows[k : k + size] for k in range(0, count, size))
+        ]
+        settings, rule = self.settings, self.rule
+        return diagnose(self.ops, self.network, self.params, batches, settings, rule, truth=truth)
+
     def model(self) -> TrainedNetwork:
         """The network with copies of its parameters now; the best epoch if `patience` ended it."""
         if self.best is not None and self.finished:
@@ -401,6 +430,8 @@ class TrainingLoop:
         rule = self.rule.update
         if self.group.shares(len(batch.x)):
             rule = shared_rule(rule, self.group)
+        elif self.rule.overwrites:  # fresh memory for each batch takes time
+            batch.spare.update({n: p.grad for n, p in self.params.items() if p.grad is not None})
         found = rule(self.ops, self.network, self.params, batch, self.settings)
         if learning_rate is None:
             learning_rate = float(self._rates[min(self.steps, len(self._rates) - 1)])
@@ -438,7 +469,7 @@ class TrainingLoop:
     def _evaluated(self, row: dict[str, Any]) -> dict[str, Any]:
         """The row with the evaluation of the test and validation samples; updates `best`."""
         study = replace(self.study, rule=self.settings)
-        found = evaluate(study, self.network, self.data, self.params, self.rule, row)
+        found = evaluate(study, self.network, self.data, self.params, self.diagnose(), row)
         if self.study.training.patience and found["validation_accuracy"] > self.best_accuracy:
             self.best, self.best_accuracy = self.current(), found["validation_accuracy"]
         return found

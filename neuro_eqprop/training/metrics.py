@@ -9,16 +9,12 @@ import numpy as np
 import torch
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.data import Dataset, one_hot
+from neuro_eqprop.data import Dataset, Split, one_hot
 from neuro_eqprop.dynamics.inference import COARSE, score
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
-from neuro_eqprop.training.rules.base import UpdateRule
+from neuro_eqprop.training.diagnostics import Diagnostics
 from neuro_eqprop.training.study import Study
-
-PROBED = 16
-"""Number of training samples for the diagnostics after each epoch."""
 
 
 def evaluate(
@@ -26,29 +22,38 @@ def evaluate(
     network: Network,
     data: Dataset,
     params: Mapping[str, torch.Tensor],
-    rule: UpdateRule,
+    probe: Diagnostics,
     row: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the metrics of an epoch: those that the training measured, in `row`, and others."""
+    """Return the metrics of an epoch: those that the training measured, in `row`, and others.
+
+    The warning is the first one of: weights that have grown, the update (`probe`), an accuracy of
+    chance, and after the last epoch an accuracy below that of a linear classifier.
+    """
     ops = TorchOps(device=study.training.device)
     scores = {
         name: score(ops, network, params, split, COARSE, study.rule.damping)
         for name, split in (("test", data.test), ("validation", data.validation))
         if split is not None
     }
-    probe, measured = probe_diagnostics(study, network, data, params, rule), dict(row)
+    measured, found = dict(row), {name: each.accuracy for name, each in scores.items()}
+    grown = norm_warning(row["spectral"])
+    chance = chance_warning(study, data, row["train_accuracy"], found["test"])
+    warning = grown or probe.warning or chance
+    if warning is None and row["epoch"] == study.training.epochs:
+        warning = linear_warning(data, found.get("validation", found["test"]))
     arrays = {name: value.detach().cpu().numpy() for name, value in params.items()}
     return {
         "epoch": measured.pop("epoch"),
         "train_accuracy": measured.pop("train_accuracy"),
-        **{f"{name}_accuracy": found.accuracy for name, found in scores.items()},
+        **{f"{name}_accuracy": accuracy for name, accuracy in found.items()},
         "confusion": scores["test"].confusion.tolist(),
         "residual": measured.pop("residual"),
         "drift": probe.drift,
         "cosine": probe.cosine,
-        "warning": norm_warning(row["spectral"])
-        or probe.warning
-        or chance_warning(study, data, row["train_accuracy"], scores["test"].accuracy),
+        "saturated": probe.saturated,
+        "warning": warning,
+        "lost": probe.lost or bool(grown or chance),
         "path": measured.pop("path"),
         "weight_quantiles": weight_quantiles(network, arrays),
         **measured,
@@ -91,20 +96,56 @@ def chance_warning(study: Study, data: Dataset, train: float, test: float) -> st
     )
 
 
-def probe_diagnostics(
-    study: Study,
-    network: Network,
-    data: Dataset,
-    params: Mapping[str, torch.Tensor],
-    rule: UpdateRule,
-    *,
-    truth: bool = True,
-) -> Diagnostics:
-    """Return the diagnostics of a few training samples."""
-    few = data.train.take(slice(PROBED))
-    y = one_hot(few.y, network.output.size)
-    arrays = {name: value.detach().cpu().numpy() for name, value in params.items()}
-    return diagnose(network, arrays, few.x, y, study.rule, rule=rule, truth=truth)
+LINEAR_SAMPLES = 10_000
+"""Most training samples of the linear classifier that a training is compared with."""
+LINEAR_PRODUCTS = 4e10
+"""Most multiplications of its fit, which limit the samples of many features."""
+RIDGE = 0.01
+"""Its regularization, for features of unit variance."""
+LARGEST_FEATURE = 5.0
+"""Standardized features are clipped to this size: some are rarely other than their mean."""
+
+
+def linear_accuracy(data: Dataset) -> float:
+    """Return the accuracy of ridge regression onto one-hot labels, on the held-out samples."""
+    width = data.features + 1
+    most = min(LINEAR_SAMPLES, max(1000, int(LINEAR_PRODUCTS / width**2)))
+    rows = np.linspace(0, len(data.train) - 1, min(len(data.train), most)).astype(int)
+    few = data.train.take(rows)
+    mean, deviation = few.x.mean(axis=0), few.x.std(axis=0)
+    deviation[deviation == 0.0] = 1.0
+
+    def features(split: Split) -> Array:
+        z = np.clip((split.x - mean) / deviation, -LARGEST_FEATURE, LARGEST_FEATURE)
+        return np.column_stack([z, np.ones(len(z))]).astype(np.float32)
+
+    z = features(few)
+    gram = (z.T @ z).astype(np.float64) + RIDGE * len(z) * np.eye(width)
+    weight = np.linalg.solve(gram, z.T @ one_hot(few.y, data.classes))
+    held = data.test if data.validation is None else data.validation
+    correct = sum(
+        np.count_nonzero((features(part) @ weight).argmax(axis=1) == part.y)
+        for part in held.parts()
+    )
+    return correct / len(held)
+
+
+def linear_warning(data: Dataset, accuracy: float) -> str | None:
+    """Return a warning if a held-out accuracy is below that of a linear classifier.
+
+    One standard deviation of the accuracy of that many samples is allowed for.
+    """
+    if data.vocabulary:
+        return None
+    linear = linear_accuracy(data)
+    held = len(data.test if data.validation is None else data.validation)
+    if accuracy >= linear - max(1.0 / held, (linear * (1.0 - linear) / held) ** 0.5):
+        return None
+    return (
+        f"a linear classifier (ridge regression) reaches {100 * linear:.1f} % of the held-out "
+        f"samples, and this network {100 * accuracy:.1f} %: use more epochs, another "
+        f"learning_rate, normalize=true, or a linear output"
+    )
 
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

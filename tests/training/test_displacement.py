@@ -147,7 +147,7 @@ def _no_graph() -> Iterator[None]:
 def test_displacements_give_the_update_of_settled_phases(
     kind: str, rates: str, nudging: str, cost: Cost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(structure, "SMALL_FEEDBACK", 0.0)
+    monkeypatch.setattr(structure, "NEGLIGIBLE_TERM", 0.0)
     network = replace(network_of(kind, *RATES[rates]), cost=cost)
     assert structure.is_supported(network)
     ops = TorchOps(torch.float64)

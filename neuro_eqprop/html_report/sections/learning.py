@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from neuro_eqprop.html_report.commands import learn_command
 from neuro_eqprop.html_report.contents import RunContents
-from neuro_eqprop.html_report.html import chart, missing, reproduce
+from neuro_eqprop.html_report.html import chart, count, missing, reproduce
 from neuro_eqprop.html_report.section import Section, Shown, asset
 
 CURVES = ("epoch", "train_accuracy", "test_accuracy", "loss", "settle_steps", "spectral")
@@ -39,10 +41,17 @@ def show(run: RunContents) -> Shown:
         }
         for each in run.runs
     ]
+    warned = [
+        f'<p class="missing">Epoch {count(each.metrics[-1].get("epoch"))} of '
+        f"{escape(each.name)}: {escape(str(each.metrics[-1]['warning']))}.</p>"
+        for each in run.runs
+        if each.metrics and each.metrics[-1].get("warning")
+    ]
     return Shown(
-        "<p>For every sample the network settles freely and then again with its output nudged; the "
-        "update of a weight is the difference of the products of the activities at its two "
-        f'ends.</p><div class="grid three">{chart("accuracy", "Accuracy over epochs")}{curves}'
+        f"{''.join(warned)}<p>For every sample the network settles freely and then again with its "
+        "output nudged; the update of a weight is the difference of the products of the "
+        "activities at its two ends.</p>"
+        f'<div class="grid three">{chart("accuracy", "Accuracy over epochs")}{curves}'
         f"</div>{reproduce(*again)}",
         lambda _: {"learning": data},
     )

@@ -49,7 +49,7 @@ class TransformerSettings(HiddenSettings):
         above=0,
         only_with=("attention", "softmax"),
     )
-    attention_bound: float = setting(1.2, "bound on the norms of W_q and W_k", above=0)
+    attention_bound: float = setting(0.8, "bound on the norms of W_q and W_k", above=0)
     patch: int = setting(7, "side of the patches that images are cut into, in pixels", above=0)
     query: bool = setting(False, "read the last token only")
     vocabulary: int = setting(
@@ -205,5 +205,5 @@ TRANSFORMER = Architecture(
     TransformerSettings,
     build,
     cost=Cost.CROSS_ENTROPY,
-    training={"free_steps": 6, "nudged_steps": 3},
+    training={"free_steps": 12, "nudged_steps": 6},
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -21,6 +23,12 @@ ROW_MAJOR_COLUMNS = 64
 def channels_last(images: Values) -> Values:
     """Images with their channels adjacent in memory, where convolutions and pooling are fastest."""
     return images.contiguous(memory_format=torch.channels_last)
+
+
+def by_parts(product: Callable[[Values, Values], Values], a: Values, b: Values) -> Values:
+    """A bilinear product of complex tensors by real ones: torch has no complex convolution."""
+    real = product(a.real, b.real) - product(a.imag, b.imag)
+    return torch.complex(real, product(a.real, b.imag) + product(a.imag, b.real))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +90,20 @@ class TorchOps:
 
     def conv(self, x: Values, kernel: Values, padding: int = 0) -> Values:
         """y[o, i, j] = sum kernel[o, c, a, b] x[c, i + a, j + b]."""
+        if x.is_complex():
+            return by_parts(partial(self.conv, padding=padding), x, kernel)
         return functional.conv2d(channels_last(x), kernel, padding=padding)
 
     def conv_transpose(self, y: Values, kernel: Values, padding: int = 0) -> Values:
         """The transpose of `conv`."""
+        if y.is_complex():
+            return by_parts(partial(self.conv_transpose, padding=padding), y, kernel)
         return functional.conv_transpose2d(channels_last(y), kernel, padding=padding)
 
     def conv_weight_gradient(self, y: Values, x: Values, padding: int = 0) -> Values:
         """The gradient of y . conv(x, kernel) with respect to the kernel."""
+        if x.is_complex():
+            return by_parts(partial(self.conv_weight_gradient, padding=padding), y, x)
         size = (
             x.shape[2] + 2 * padding - y.shape[2] + 1,
             x.shape[3] + 2 * padding - y.shape[3] + 1,
@@ -103,10 +117,14 @@ class TorchOps:
 
     def pool(self, x: Values, size: int) -> Values:
         """Average pooling over squares of `size` by `size`."""
+        if x.is_complex():  # torch has no complex version
+            return torch.complex(self.pool(x.real, size), self.pool(x.imag, size))
         return functional.avg_pool2d(channels_last(x), size)
 
     def unpool(self, y: Values, size: int) -> Values:
         """The transpose of `pool`."""
+        if y.is_complex():  # torch has no complex version
+            return torch.complex(self.unpool(y.real, size), self.unpool(y.imag, size))
         return functional.interpolate(channels_last(y * (1.0 / size**2)), scale_factor=size)
 
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:

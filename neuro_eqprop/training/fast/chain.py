@@ -24,8 +24,8 @@ D the displacement and m = s + D / 2, the contrast of a connection is exactly
     (s + D)_post (s + D)_pre^T - s_post s_pre^T = D_post m_pre^T + m_post D_pre^T
 
 and with centered nudging the same with D = D_+ - D_- and m = s + (D_+ + D_-) / 2. The second term
-is about g times the first one; between hidden layers it is left out where g is at most
-`SMALL_FEEDBACK`. Connections of a layer to itself are in `loops`.
+is at most g |W|^2 times the first one; between hidden layers it is left out where that is small
+(`NEGLIGIBLE_TERM`). Connections of a layer to itself are in `loops`.
 """
 
 from __future__ import annotations
@@ -325,12 +325,18 @@ class Displacement:
         return Shifts(rates, full, bias, self.output, self.nudge.beta)
 
 
-def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> dict[str, Tensor]:
+def slopes(
+    chain: Chain,
+    rest: Rest,
+    shifts: Sequence[Shifts],
+    scale: float,
+    spare: dict[str, Tensor],
+) -> dict[str, Tensor]:
     """The contrast of the phases for each parameter, times `scale`.
 
     `shifts` has the displacements of one nudge, contrasted with the free phase, or those of a
-    positive and a negative one. Rates and displacements are overwritten, and so is the gradient
-    that the optimizer left with a parameter: getting fresh memory for each batch takes time.
+    positive and a negative one. Rates and displacements are overwritten, and so are the arrays of
+    `spare`, which are taken out of it.
     """
     release(rest)
     (delta, gap), output = difference(shifts), middle(rest, shifts)
@@ -340,16 +346,17 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
             tuple(link.loop.at(state.rates - 0.5 * d) for link in node.loops)
             for node, state, d in zip(chain.nodes, rest.layers, delta.rates, strict=True)
         ]
-    output_layer, params = chain.network.output, chain.params
+    output_layer = chain.network.output
     factor = scale / gap
-    found = {output_layer.name: delta.output.sum(dim=0).mul_(factor)}
+    summed = delta.output.sum(dim=0).mul_(factor)
+    found = {output_layer.name: chain.bias_gradient(output_layer, summed)}
     for link in chain.readouts:
         if link.other < 0:
             terms = [(delta.output, rest.x)]
         else:
             terms = [(delta.output, rest.layers[link.other].rates)]
             terms.append((output, delta.rates[link.other]))
-        found[link.name] = link.coupling.slope(factor, *terms, out=params[link.name].grad)
+        found[link.name] = link.coupling.slope(factor, *terms, out=spare.pop(link.name, None))
     # The largest weights, those from the input, come last: the optimizer finds them in the cache.
     for k in reversed(range(len(chain.nodes))):
         node, shift = chain.nodes[k], delta.full[k]
@@ -359,12 +366,12 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
             terms = [(shift, rest.layers[link.other].rates)]
             if link.both_ways:
                 terms.append((rest.layers[k].full, delta.rates[link.other]))
-            found[link.name] = link.coupling.slope(factor, *terms, out=params[link.name].grad)
+            found[link.name] = link.coupling.slope(factor, *terms, out=spare.pop(link.name, None))
         for around_link, loop in zip(node.loops, loops[k], strict=True):
             name, m = around_link.name, rest.layers[k].full
-            found[name] = loop.slope(shift, m, factor, params[name].grad)
+            found[name] = loop.slope(shift, m, factor, spare.pop(name, None))
         for link in node.entering:
-            out = params[link.name].grad
+            out = spare.pop(link.name, None)
             found[link.name] = link.coupling.slope(factor, (shift, rest.x), out=out)
     return found
 

@@ -43,7 +43,7 @@ def update_by_displacement(
         chains.displaced(chain, rest, Nudge(batch.target, phase.beta), phase.steps)
         for phase in nudged
     ]
-    gradients = chains.slopes(chain, rest, shifts, -1.0 / len(batch.x))
+    gradients = chains.slopes(chain, rest, shifts, -1.0 / len(batch.x), batch.spare)
     residual = 0.0 if rest.residual is None else rest.residual
     return BatchUpdate(gradients, correct, loss, residual)
 

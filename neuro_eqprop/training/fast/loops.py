@@ -1,13 +1,13 @@
-"""Drives of a layer by itself on the displacement path: a symmetric matrix, or attention.
+"""Drives of a layer by itself on the displacement path: a symmetric operator, or attention.
 
 A loop adds f(s) to the drive of a layer with rates s, where f is the gradient of a part A of the
 negative energy. A nudge moves the rates by D, the drive by f(s + D) - f(s), and the update of the
 weights contrasts dA/dW at s + D and at s. Both are computed as differences, without subtracting
 nearly equal numbers, so that a small beta loses no digits.
 
-A symmetric matrix W has f(s) = W s, whatever the rates. For attention (`operators.attention`), with
-q and k the queries and keys, w(m) the weights of all matches m = q k^T, and D before a name for its
-change from s to s + D:
+A symmetric linear operator W has f(s) = W s, whatever the rates. For attention
+(`operators.attention`), with q and k the queries and keys, w(m) the weights of all matches
+m = q k^T, and D before a name for its change from s to s + D:
 
     Dm = Dq (k + Dk)^T + q Dk^T
     Df = W_q^T (Dw (k + Dk) + w Dk) + W_k^T (Dw^T (q + Dq) + w^T Dq)
@@ -56,17 +56,19 @@ class Loop(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixLoop:
-    """A symmetric matrix; it is the same at all rates."""
+class LinearLoop:
+    """A symmetric linear operator; it is the same at all rates."""
 
     ops: TorchOps
     coupling: Coupling
+    matrix: bool
+    """Whether its weight is a matrix, which is kept symmetric despite rounding."""
 
     def drive(self, s: Tensor, onto: Tensor | None, out: Tensor | None = None) -> Tensor:
         """onto + W s."""
         return self.coupling.down(s, onto, 1.0, out)
 
-    def at(self, s: Tensor) -> MatrixLoop:
+    def at(self, s: Tensor) -> LinearLoop:
         """Itself."""
         return self
 
@@ -75,7 +77,9 @@ class MatrixLoop:
         return self.drive(shift, None)
 
     def slope(self, shift: Tensor, middle: Tensor, factor: float, out: Tensor | None) -> Tensor:
-        """Half of D m^T + m D^T, summed over the batch."""
+        """Of a matrix half of D m^T + m D^T, summed over the batch; of others D . dW m."""
+        if not self.matrix:
+            return self.coupling.slope(factor, (shift, middle), out=out)
         return add_transpose(self.ops, self.coupling.slope(0.5 * factor, (shift, middle), out=out))
 
 

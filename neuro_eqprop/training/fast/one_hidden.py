@@ -73,9 +73,14 @@ def is_chain(network: Network) -> bool:
 
 
 def has_one_hidden_layer(network: Network) -> bool:
-    """Whether a network is a dense chain with one hidden layer of a clipped activation."""
+    """Whether a network is a dense chain with one clipped hidden layer and a bias for each unit."""
     clips = len(network.layers) == 3 and network.layers[1].activation.piecewise_linear
-    return clips and is_chain(network) and all(c.operator == DENSE for c in network.connections)
+    return (
+        clips
+        and is_chain(network)
+        and all(c.operator == DENSE for c in network.connections)
+        and all(layer.bias == layer.shape for layer in network.moving)
+    )
 
 
 def is_worth_compiling(free: Field) -> bool:

@@ -178,6 +178,7 @@ def readout_of(chain: Chain) -> Readout | None:
         and node.units.kernels is not None
         and not node.upper
         and link.coupling.weight.is_contiguous()
+        and output.bias == output.shape
     ):
         return None
     from neuro_eqprop.training.fast.output_kernels import Readout

@@ -16,6 +16,7 @@ import torch
 
 from neuro_eqprop.networks.network import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.networks.operators.attention import Attention
+from neuro_eqprop.networks.operators.delayed_feedback import DelayedFeedback
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.fast.couplings import (
     Coupling,
@@ -26,7 +27,7 @@ from neuro_eqprop.training.fast.couplings import (
 )
 from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.layer_state import Units, can_displace, units_of
-from neuro_eqprop.training.fast.loops import AttentionLoop, Loop, MatrixLoop
+from neuro_eqprop.training.fast.loops import AttentionLoop, LinearLoop, Loop
 from neuro_eqprop.training.fast.output_block import (
     PlainBlock,
     PooledBlock,
@@ -40,8 +41,13 @@ INNER = 2
 
 One more where it reads several layers.
 """
-SMALL_FEEDBACK = 0.05
-"""Up to this feedback the second term of a contrast between hidden layers is left out."""
+NEGLIGIBLE_TERM = 0.04
+"""Largest g |W|^2 at which the second term of a contrast between hidden layers is left out.
+
+That is its size relative to the first term at most, so that the cosine of the update stays above
+0.999. `LARGEST_NORM` stands for |W| where the weight has no bound.
+"""
+LARGEST_NORM = 6.0
 
 
 def is_supported(network: Network) -> bool:
@@ -50,11 +56,12 @@ def is_supported(network: Network) -> bool:
     All connections beyond the input are linear and symmetric, and lead from an earlier layer to a
     later one or from a hidden layer to itself, which may also be attention; rates are clipped, or
     their curve states its shift; the output is the last layer, clipped or a readout with
-    cross-entropy cost.
+    cross-entropy cost, and reads a layer by one connection.
     """
     order = {layer.name: k for k, layer in enumerate(network.layers)}
     hidden = network.moving[:-1]
     clipped = network.output.activation.piecewise_linear
+    reads = [c for c in network.connections if c.target == network.output.name]
     return (
         network.layers[0] is network.input
         and network.layers[-1] is network.output
@@ -62,7 +69,11 @@ def is_supported(network: Network) -> bool:
         and (network.cost is Cost.CROSS_ENTROPY or clipped)
         and all(can_displace(x.activation) for x in hidden)
         and all(is_coupling(network, order, c) for c in network.connections)
-        and all(any(c.target == x.name for c in network.connections) for x in network.moving)
+        and len({c.source for c in reads}) == len(reads)
+        and all(
+            any(c.target == x.name and not c.loops for c in network.connections)
+            for x in network.moving
+        )
     )
 
 
@@ -70,7 +81,8 @@ def is_coupling(network: Network, order: Mapping[str, int], connection: Connecti
     """Whether a connection acts both ways, linearly or by attention, or comes from the input."""
     entering = network[connection.source].role is Role.INPUT
     if connection.loops:
-        known = connection.operator.matrix or isinstance(connection.operator, Attention)
+        operator = connection.operator
+        known = operator.matrix or isinstance(operator, Attention | DelayedFeedback)
         return known and connection.symmetric and connection.source != network.output.name
     if not (connection.operator.linear or entering):
         return False
@@ -188,10 +200,10 @@ class Chain:
 
     def bias_gradient(self, layer: Layer, summed: Tensor) -> Tensor:
         """A sum over the batch, in the shape of the bias."""
-        if len(layer.shape) == 1:
+        if layer.bias == layer.shape and len(layer.shape) == 1:
             return summed
         if summed.ndim == 1 and len(layer.shape) == 3:
-            return summed.reshape(layer.bias)
+            return (summed if layer.bias[0] > 1 else summed.sum()).reshape(layer.bias)
         first = summed.permute(2, 0, 1) if self.stored and summed.ndim == 3 else summed
         shared = [k for k, n in enumerate(layer.bias) if n == 1 and layer.shape[k] > 1]
         return (first.sum(dim=shared, keepdim=True) if shared else first).contiguous()
@@ -238,10 +250,15 @@ def build(ops: TorchOps, network: Network, *tensors: Tensor) -> Chain:
 
     def links(found: list[Connection], other: str) -> tuple[Link, ...]:
         """The couplings of connections to the layers at their end `other`."""
-        gains = [network.feedback(c) for c in found]
         return tuple(
-            Link(c.name, made[c.name], place.get(getattr(c, other), -1), g, g > SMALL_FEEDBACK)
-            for c, g in zip(found, gains, strict=True)
+            Link(
+                c.name,
+                made[c.name],
+                place.get(getattr(c, other), -1),
+                network.feedback(c),
+                network.feedback(c) * (c.bound or LARGEST_NORM) ** 2 > NEGLIGIBLE_TERM,
+            )
+            for c in found
         )
 
     nodes = []
@@ -254,7 +271,7 @@ def build(ops: TorchOps, network: Network, *tensors: Tensor) -> Chain:
                 c.name,
                 AttentionLoop(ops, c.operator, params[c.name])
                 if isinstance(c.operator, Attention)
-                else MatrixLoop(ops, made[c.name]),
+                else LinearLoop(ops, made[c.name], c.operator.matrix),
             )
             for c in connections
             if c.loops and c.source == layer.name
@@ -291,7 +308,7 @@ def stored_bias(layer: Layer, values: Tensor, *, stored: bool) -> Tensor:
     if not (stored and len(layer.shape) == 3):
         return values
     if layer.bias[1:] == (1, 1):
-        return values.view(-1)
+        return values.view(-1).expand(layer.shape[0])
     return values.permute(1, 2, 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from neuro_eqprop.networks.network import Network
@@ -29,6 +29,8 @@ class Batch:
     """Whether to measure how the samples settle."""
     beta: float | None = None
     """Nudging strength, if it differs from the settings'."""
+    spare: dict[str, Values] = field(default_factory=dict, compare=False)
+    """Arrays by parameter that the update may overwrite; a rule that takes one removes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ class UpdateRule:
         Whether a layer learns only if it receives feedback.
     feed_forward
         Whether it removes the feedback of the network before training.
+    overwrites
+        Whether nobody keeps an update, so that it may overwrite that of the batch before.
     requires
         Raises TrainingError or ValueError for a network that it cannot train, before training.
 
@@ -105,6 +109,7 @@ class UpdateRule:
     compares_phases: bool = False
     needs_feedback: bool = False
     feed_forward: bool = False
+    overwrites: bool = False
     requires: Callable[[Network, RuleSettings], None] = any_network
 
     def check(self, network: Network, settings: RuleSettings) -> None:

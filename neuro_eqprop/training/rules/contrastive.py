@@ -29,10 +29,13 @@ from neuro_eqprop.training.rules.base import Batch, BatchUpdate
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.rules.holomorphic import holomorphic
 from neuro_eqprop.training.rules.phases import (
+    RESOLVED,
     SettledPhases,
     check_gradients,
+    resolving,
     settle_phases,
     settling,
+    smallest_displacement,
     uses_plain_sweeps,
 )
 from neuro_eqprop.training.settings import VECTOR_FIELDS, Nudging, RuleSettings
@@ -50,25 +53,16 @@ class Path(Enum):
     """Every phase settled by a solver (`rules.phases`), and contrasted."""
 
 
-RESOLVED = 5e-4
-"""Smallest displacement of a hidden rate, g beta, that a difference of float32 rates resolves."""
-
-
 def path_of(ops: Ops, network: Network, settings: RuleSettings) -> Path:
     """The path that the update of a network takes."""
     schedule, solvers = settings.schedule(), settling(settings, measured=False)
     plain = settings.name not in VECTOR_FIELDS and settings.nudging != Nudging.HOLOMORPHIC
     if not (plain and uses_plain_sweeps(schedule, solvers) and isinstance(ops, TorchOps)):
         return Path.PHASES
-    if has_one_hidden_layer(network) and ops.device == "cpu" and is_resolved(network, settings):
+    resolved = smallest_displacement(network, settings) >= RESOLVED
+    if resolved and has_one_hidden_layer(network) and ops.device == "cpu":
         return Path.ONE_HIDDEN
     return Path.DISPLACEMENT if is_supported(network) else Path.PHASES
-
-
-def is_resolved(network: Network, settings: RuleSettings) -> bool:
-    """Whether the nudge displaces the last hidden layer enough to subtract its rates."""
-    beta = min(abs(settings.beta_at(0.0)), abs(settings.beta_at(1.0)))
-    return beta * network.feedback(network.connections[-1]) >= RESOLVED
 
 
 cached_path = keep_last(path_of)
@@ -102,6 +96,7 @@ def contrastive(
     return replace(found, path=path.value)
 
 
+@resolving
 def update_by_phases(
     ops: Ops,
     network: Network,

@@ -35,6 +35,7 @@ def requires(network: Network, settings: RuleSettings) -> None:
     """Raise TrainingError or ValueError for a network that the rule or the nudging cannot train."""
     if settings.nudging == Nudging.HOLOMORPHIC:
         require_smooth(network)
+    require_reach(network, settings)
     for c in network.connections:
         if settings.name != Rule.HEBBIAN and isinstance(c.operator, Attention):
             raise ValueError(
@@ -46,6 +47,19 @@ def requires(network: Network, settings: RuleSettings) -> None:
             raise ValueError(
                 f"connection {c.name!r} has no transpose, so rule 'asymmetric' cannot correct it; "
                 f"use rule 'vector-field', 'bptt' or 'implicit'"
+            )
+
+
+def require_reach(network: Network, settings: RuleSettings) -> None:
+    """Raise ValueError if one nudged step does not reach a layer: a sweep starts at the output."""
+    order = [layer.name for layer in network.layers]
+    for layer in network.moving[:-1]:
+        feeds = [c for c in network.connections if c.source == layer.name and not c.loops]
+        above = any(order.index(c.target) > order.index(layer.name) for c in feeds)
+        if not above and settings.nudged_steps == 1:
+            raise ValueError(
+                f"layer {layer.name!r} drives no later layer, so one nudged step does not reach "
+                f"it: use nudged_steps=3 and free_steps=3, or more"
             )
 
 
@@ -76,6 +90,7 @@ HEBBIAN = UpdateRule(
     ContrastiveSettings,
     nudgings=ALL_NUDGINGS,
     compares_phases=True,
+    overwrites=True,
     needs_feedback=True,
     requires=requires,
 )
@@ -86,6 +101,7 @@ VECTOR_FIELD = UpdateRule(
     ContrastiveSettings,
     nudgings=ALL_NUDGINGS,
     compares_phases=True,
+    overwrites=True,
     needs_feedback=True,
     requires=requires,
 )
@@ -96,5 +112,6 @@ ASYMMETRIC = UpdateRule(
     ContrastiveSettings,
     nudgings=ALL_NUDGINGS,
     compares_phases=True,
+    overwrites=True,
     requires=requires,
 )

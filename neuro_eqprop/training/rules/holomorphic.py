@@ -25,7 +25,12 @@ from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.rules.asymmetric import adjoint_field, vector_field_sum
 from neuro_eqprop.training.rules.base import Batch, BatchUpdate, TrainingError
 from neuro_eqprop.training.rules.hebbian import hebbian_sum
-from neuro_eqprop.training.rules.phases import SettledPhases, check_gradients, settling
+from neuro_eqprop.training.rules.phases import (
+    SettledPhases,
+    check_gradients,
+    settling,
+    tolerance_of,
+)
 from neuro_eqprop.training.settings import VECTOR_FIELDS, Rule, RuleSettings
 
 
@@ -42,7 +47,8 @@ def holomorphic(
     beta = settings.beta if batch.beta is None else batch.beta
     solvers = settling(settings, measured=batch.measured)
     free = field(ops, network, params, batch.x)
-    stop = Stop(settings.tolerance or None, settings.free_steps, batch.measured)
+    tolerance = tolerance_of(network, settings)
+    stop = Stop(tolerance, settings.free_steps, batch.measured)
     rest = solve(free, free.zero_state(), solvers.free, stop)
 
     dtype = torch.complex128 if ops.dtype == torch.float64 else torch.complex64
@@ -56,7 +62,7 @@ def holomorphic(
     phases, coefficients = {"free": rest}, {}
     for k in range(settings.points):
         root = exp(2j * pi * k / settings.points)
-        stop = Stop(settings.tolerance or None, settings.nudged_steps, measured=False)
+        stop = Stop(tolerance, settings.nudged_steps, measured=False)
         nudged = base.nudged(target, beta * root)
         phases[f"point{k}"] = solve(nudged, s0, solvers.nudged, stop)
         coefficients[f"point{k}"] = -1.0 / (len(x) * settings.points * beta * root)

@@ -18,7 +18,7 @@ from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.rules.base import Batch, BatchUpdate, UpdateRule
 from neuro_eqprop.training.rules.hebbian import hebbian, rate_shifts
-from neuro_eqprop.training.rules.phases import check_gradients, settle_phases
+from neuro_eqprop.training.rules.phases import check_gradients, resolving, settle_phases
 from neuro_eqprop.training.settings import ContrastiveSettings, RuleSettings
 
 
@@ -31,6 +31,7 @@ def requires_stem(network: Network, settings: RuleSettings) -> None:
         )
 
 
+@resolving
 def hybrid(
     ops: TorchOps,
     network: Network,

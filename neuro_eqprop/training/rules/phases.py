@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
+import numpy as np
+import torch
+
 from neuro_eqprop.dynamics.field import Field, State
-from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.dynamics.solve import (
     Anderson,
     Damped,
@@ -20,10 +23,17 @@ from neuro_eqprop.dynamics.solve import (
 )
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.fast.one_hidden import is_worth_compiling, relax_one_hidden
 from neuro_eqprop.training.gradients import cost_of, output_values
 from neuro_eqprop.training.rules.asymmetric import adjoint_field
-from neuro_eqprop.training.rules.base import DIVERGENCE_ADVICE, Batch, BatchUpdate, TrainingError
+from neuro_eqprop.training.rules.base import (
+    DIVERGENCE_ADVICE,
+    Batch,
+    BatchUpdate,
+    TrainingError,
+    Update,
+)
 from neuro_eqprop.training.settings import SYNCHRONOUS, Rule, RuleSettings
 
 
@@ -100,6 +110,61 @@ def settling(settings: RuleSettings, *, measured: bool) -> Settling:
     return Settling(free, nudged, settings.tolerance or None, measured)
 
 
+RESOLVED = 5e-4
+"""Smallest displacement of a rate by the nudge that a difference of float32 rates resolves."""
+TOLERATED = 1e-4
+"""Largest tolerance of settling, relative to that displacement."""
+
+
+def smallest_displacement(network: Network, settings: RuleSettings) -> float:
+    """Beta times the feedback from the output to the layer that it reaches least.
+
+    A nudge moves the output by about beta, and a layer below by that times the feedback.
+    """
+    reached = [x for x in network.moving if x.name not in network.layers_without_feedback]
+    stiffest = max(layer.stiffness for layer in reached)
+    beta = min(abs(settings.beta_at(0.0)), abs(settings.beta_at(1.0)))
+    return beta * network.output.stiffness / stiffest
+
+
+def tolerance_of(network: Network, settings: RuleSettings) -> float | None:
+    """The tolerance of settling: that of the settings, or less if the nudge moves rates less."""
+    if not settings.tolerance:
+        return None
+    return min(settings.tolerance, TOLERATED * smallest_displacement(network, settings))
+
+
+def resolving(update: Update) -> Update:
+    """An update that subtracts settled rates, in a precision that resolves their difference.
+
+    Raises TrainingError where float64 does not.
+    """
+
+    def computed(
+        ops: Ops,
+        network: Network,
+        params: Mapping[str, Values],
+        batch: Batch,
+        settings: RuleSettings,
+    ) -> BatchUpdate:
+        moved = smallest_displacement(network, settings)
+        if moved < RESOLVED * float(np.finfo(np.float64).eps / np.finfo(np.float32).eps):
+            raise TrainingError(
+                f"the nudge moves a layer by about {moved:.0e}, which no data type resolves as a "
+                f"difference of rates; use a larger feedback or beta, or rule 'hebbian' with the "
+                f"order 'sequential' and without damping, anderson and tolerance"
+            )
+        if not isinstance(ops, TorchOps) or ops.dtype != torch.float32 or moved >= RESOLVED:
+            return update(ops, network, params, batch, settings)
+        double = replace(ops, dtype=torch.float64)
+        exact = {name: value.to(double.dtype) for name, value in params.items()}
+        x, target = batch.x.to(double.dtype), batch.target.to(double.dtype)
+        found = update(double, network, exact, replace(batch, x=x, target=target), settings)
+        return replace(found, gradients={n: g.to(ops.dtype) for n, g in found.gradients.items()})
+
+    return computed
+
+
 @dataclass(frozen=True, slots=True)
 class SettledPhases:
     """The equilibria of a batch in its phases, of which the first is free."""
@@ -107,11 +172,14 @@ class SettledPhases:
     free: Field
     schedule: Schedule
     phases: Mapping[str, Equilibrium]
+    reference: State | None = None
+    """What nudged phases are contrasted with, if not with the free equilibrium."""
 
     @property
     def states(self) -> dict[str, State]:
-        """The state at the end of each phase."""
-        return {name: settled.state for name, settled in self.phases.items()}
+        """The states that the rule contrasts, by phase."""
+        found = {name: settled.state for name, settled in self.phases.items()}
+        return found if self.reference is None else found | {self.schedule[0].name: self.reference}
 
     @property
     def rest(self) -> Equilibrium:
@@ -141,8 +209,18 @@ class SettledPhases:
 def settle_phases(free: Field, batch: Batch, settings: RuleSettings) -> SettledPhases:
     """Settle a batch in the free phase and in the nudged ones."""
     schedule, solvers = settings.schedule(batch.beta), settling(settings, measured=batch.measured)
+    tolerance = tolerance_of(free.network, settings)
+    solvers = replace(solvers, tolerance=tolerance)
     nudge = adjoint_field if settings.name == Rule.ASYMMETRIC else None
-    return SettledPhases(free, schedule, relax(free, batch.target, schedule, solvers, nudge))
+    phases = relax(free, batch.target, schedule, solvers, nudge)
+    rest, *others = schedule
+    if tolerance is not None or not contrast(schedule)[rest.name]:
+        return SettledPhases(free, schedule, phases)
+    # The nudged phase is compared with as many more steps without a nudge, so that settling that
+    # the free phase did not finish is equal in both.
+    stop = Stop(None, max(phase.steps for phase in others), measured=False)
+    later = solve(free, phases[rest.name].state, solvers.nudged, stop).state
+    return SettledPhases(free, schedule, phases, later)
 
 
 def summarize(

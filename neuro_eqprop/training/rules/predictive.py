@@ -21,7 +21,7 @@ from neuro_eqprop.networks.network import Network, Role
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.rules.base import Batch, BatchUpdate, UpdateRule
 from neuro_eqprop.training.rules.hebbian import bias_update
-from neuro_eqprop.training.rules.phases import check_gradients, summarize
+from neuro_eqprop.training.rules.phases import check_gradients, resolving, summarize
 from neuro_eqprop.training.settings import AnnealedSettings, RuleSettings
 
 
@@ -35,6 +35,7 @@ def requires_feed_forward(network: Network, settings: RuleSettings) -> None:
             )
 
 
+@resolving
 def single_phase(
     ops: Ops,
     network: Network,
