@@ -6,6 +6,7 @@ Options may be given with the name, as in `sgd(momentum=0.5, nesterov=True)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ OPTIMIZERS = tuple(sorted(name for name in CLASSES if name not in UNSUPPORTED))
 SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 """Options that have their own training setting."""
 DEFAULT_OPTIONS = {"sgd": {"momentum": 0.9}}
+FUSED_DEVICES = ("cpu", "cuda")
+"""Devices on which torch's fused implementations of optimizers run; they take two thirds of the
+time."""
 
 
 def find_optimizer(parsed: OptionString) -> Callable[..., torch.optim.Optimizer]:
@@ -66,6 +70,9 @@ def make_optimizer(
     if with_decay:
         groups.append({"params": with_decay, "weight_decay": decay})
     options = {**DEFAULT_OPTIONS.get(parsed.name.lower(), {}), **parsed.options}
+    other = {"foreach", "capturable", "differentiable", "amsgrad", "maximize"} & options.keys()
+    if "fused" in signature(kind).parameters and not other:
+        options.setdefault("fused", all(p.device.type in FUSED_DEVICES for p in params.values()))
     try:
         return kind(groups, lr=rate, **options)
     except (TypeError, ValueError) as error:

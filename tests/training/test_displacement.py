@@ -221,12 +221,14 @@ def test_gradients_are_written_over_those_of_the_batch_before() -> None:
     schedule = two_phase(beta=0.3, free=3, nudged=1)
     first = update_by_displacement(ops, network, params, batch, schedule).gradients
     kept = {name: gradient.clone() for name, gradient in first.items()}
-    for tensor in params.values():
-        tensor.grad = torch.full_like(tensor, torch.nan)
+    spare = {name: torch.full_like(tensor, torch.nan) for name, tensor in params.items()}
+    entering = network.connections[0].name
+    given_away = spare[entering]
+    batch = replace(batch, spare=spare)
     again = update_by_displacement(ops, network, params, batch, schedule).gradients
     assert all(torch.equal(again[name], gradient) for name, gradient in kept.items())
-    entering = network.connections[0].name
-    assert again[entering] is params[entering].grad
+    assert again[entering] is given_away
+    assert entering not in spare
 
 
 @pytest.mark.parametrize("cost", Cost)

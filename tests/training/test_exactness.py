@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import neuro_eqprop as ne
 from neuro_eqprop.networks.ops.torch import TorchOps
@@ -126,6 +127,35 @@ def test_updates_of_a_rule_are_not_overwritten_by_its_next_ones(data: ne.Dataset
     cosines = trainer.diagnose().cosine
     assert cosines is not None
     assert min(cosines.values()) > 0.999
+
+
+def test_a_rule_of_a_script_is_saved_and_resumed(data: ne.Dataset, tmp_path: Path) -> None:
+    hebbian = RULES["hebbian"].update
+
+    def scaled(ops: Any, network: Any, params: Any, batch: Batch, settings: Any) -> Any:  # noqa: ANN401
+        found = hebbian(ops, network, params, batch, settings)
+        return replace(found, gradients={n: 0.5 * g for n, g in found.gradients.items()})
+
+    def trainer() -> ne.Trainer:
+        return ne.Trainer("layered", data, rule=scaled, hidden=(12, 8), epochs=2, output="linear")
+
+    whole, first, second = trainer(), trainer(), trainer()
+    for _ in range(2):
+        whole.epoch()
+    first.epoch()
+    first.step(data.train.x[:32], data.train.y[:32])
+    torch.save(first.state_dict(), tmp_path / "state.pt")
+    second.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=False))
+    assert second.steps == first.steps
+    for each in (first, second):
+        each.epoch()
+    for name, values in first.model().params.items():
+        np.testing.assert_array_equal(values, second.model().params[name])
+    assert [row["epoch"] for row in second.rows] == [1, 2]
+    update = whole.updates(data.train.x[:32], data.train.y[:32])
+    plain = ne.Trainer(whole.model(), data, rule="hebbian")
+    for name, values in plain.updates(data.train.x[:32], data.train.y[:32]).items():
+        np.testing.assert_allclose(update[name], 0.5 * values, rtol=1e-4, atol=1e-7)
 
 
 def test_arrays_to_overwrite_are_used_once(data: ne.Dataset) -> None:
