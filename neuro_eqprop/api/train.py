@@ -100,8 +100,8 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     Raises
     ------
     TrainingError
-        If a training that diverged, or learnt nothing, would replace a run that did not; `out`
-        keeps that run.
+        If a training that diverged, or learnt nothing, would replace a run of which
+        nothing warns; `out` keeps that run.
 
     Examples
     --------

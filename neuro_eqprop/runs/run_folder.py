@@ -273,10 +273,10 @@ def backup_run(path: Path) -> None:
 
 
 def replaces_good_run(path: Path) -> bool:
-    """Return whether the run that is to be replaced has a model, and was not lost."""
+    """Return whether the run that is to be replaced has a model, and nothing warns of it."""
     kept = path / BACKUP_DIR
     rows = read_history(kept / METRICS).rows
-    return (kept / MODEL).exists() and not (rows and rows[-1].get("lost"))
+    return (kept / MODEL).exists() and not (rows and rows[-1].get("warning"))
 
 
 def restore_run(path: Path) -> None:

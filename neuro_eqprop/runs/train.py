@@ -139,7 +139,7 @@ def lost_reason(model: TrainedNetwork) -> str:
 
 
 def keep_good_run(out: Path, lost: str) -> None:
-    """Raise TrainingError if a lost training would replace a run that was not lost.
+    """Raise TrainingError if a lost training would replace a run of which nothing warns.
 
     `run_folder.writing` then restores that run.
     """

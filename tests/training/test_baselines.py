@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
-from neuro_eqprop.data import load_data
+from neuro_eqprop.data import Dataset, load_data
 from neuro_eqprop.training.loop import TrainingLoop
-from neuro_eqprop.training.study import Study, adapt
+from neuro_eqprop.training.rules import baselines
+from neuro_eqprop.training.study import Study, adapt, make_study
 
 DATA = load_data("digits")
 
@@ -41,3 +43,24 @@ def test_a_single_phase_takes_one_pass_each_way() -> None:
 def test_implicit_gradients_heed_the_tolerance() -> None:
     loose = last(rule="implicit", free_steps=30, tolerance=0.05)
     assert loose["settle_steps"]["free"] < 20
+
+
+@pytest.mark.parametrize("cost", ["squared", "cross_entropy"])
+@pytest.mark.parametrize(
+    "settings",
+    [{"model": "conv", "hidden": (4, 5), "padding": "same"}, {"model": "pyramid"}],
+    ids=str,
+)
+def test_backprop_of_images_by_stored_couplings_is_that_of_one_sweep(
+    settings: dict[str, Any], cost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.random((24, 3, 16, 16)), rng.integers(0, 5, 24)
+    data = Dataset(x, y, x, y, name="images")
+    small = {"hidden": (4, 6)} | settings | {"cost": cost, "kernel": 3, "normalize": True}
+    study = make_study(rule="backprop", dataset="images", **small)
+    loop = TrainingLoop(study, study.network(data), data)
+    found = loop.updates(data.train.x, data.train.y)
+    monkeypatch.setattr(baselines, "backpropagate", lambda *_: None)
+    for name, wanted in loop.updates(data.train.x, data.train.y).items():
+        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=1e-5)

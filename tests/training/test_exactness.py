@@ -204,9 +204,10 @@ def test_a_linear_classifier_is_the_least_to_reach(data: ne.Dataset) -> None:
 
 def test_a_lost_training_does_not_replace_a_good_run(data: ne.Dataset, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    good: dict[str, Any] = {"hidden": (16,), "output": "linear", "activation": "relu"}
-    good |= {"beta": 0.05, "epochs": 5, "learning_rate": 0.01}
-    ne.train("layered", data, out=out, **good)
+    good: dict[str, Any] = {"hidden": (32,), "output": "linear", "activation": "relu"}
+    good |= {"beta": 0.02, "epochs": 12, "learning_rate": 0.005}
+    kept = ne.train("layered", data, out=out, **good)
+    assert kept.history[-1]["warning"] is None
     before = (out / "model.safetensors").read_bytes(), (out / "metrics.jsonl").read_bytes()
     bad = good | {"activation": "hard_sigmoid", "output": "hard_sigmoid", "learning_rate": 5.0}
     with pytest.raises(TrainingError, match="keeps the run that it held, and this one was not"):

@@ -321,7 +321,15 @@ OLD = Path(__file__).parents[1] / "runs" / "version_0_1"
         ("conv", {"model": "conv"}),
         ("multiscale", {"model": "multiscale"}),
         ("predictive", {"model": "predictive"}),
-        ("transformer", {"model": "transformer"}),
+        (
+            "transformer",
+            {
+                "model": "transformer",
+                "attention_bound": 1.2,
+                "free_steps": 6,
+                "nudged_steps": 3,
+            },
+        ),
         ("backprop", {"rule": "backprop", "hidden": 64, "activation": "box", "height": 2.0}),
         ("implicit", {"model": "looped", "rule": "implicit", "tolerance": 1e-4, "bound": 0.8}),
     ],

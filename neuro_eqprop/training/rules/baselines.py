@@ -11,6 +11,7 @@ from neuro_eqprop.dynamics.solve import Stop, solve
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
+from neuro_eqprop.training.fast.forward import backpropagate
 from neuro_eqprop.training.gradients import bptt_gradient, implicit_gradient
 from neuro_eqprop.training.rules.base import ALL_NUDGINGS, Batch, BatchUpdate, UpdateRule
 from neuro_eqprop.training.rules.phases import check_gradients, settling, summarize
@@ -30,6 +31,12 @@ def bptt(
     """Gradient by BPTT through the free steps; through a single sweep for rule 'backprop'."""
     single = settings.name == Rule.BACKPROP
     steps = 1 if single else settings.free_steps
+    images = backpropagate(ops, network, params, batch.x, batch.target) if single else None
+    if images is not None:
+        gradients, cost, output = images
+        check_gradients(ops, network, {}, gradients)
+        correct = (output.argmax(dim=1) == batch.target.argmax(dim=1)).sum()
+        return BatchUpdate(gradients, correct, cost, steps=free_only(steps))
     unrolled = bptt_gradient(
         ops,
         network,
