@@ -41,7 +41,7 @@ from neuro_eqprop.training.settings import Nudging, Rule, RuleSettings
 
 COSINE_LIMIT = 0.95
 """Cosine below which a warning is given."""
-GOOD_COSINE = 0.99
+GOOD_COSINE = 0.9995
 """Cosine from which the drift is not measured."""
 NEGLIGIBLE = 1e-3
 """Gradients that are smaller than this share of the largest one are left out."""

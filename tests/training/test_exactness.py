@@ -120,7 +120,7 @@ def test_updates_of_a_rule_are_not_overwritten_by_its_next_ones(data: ne.Dataset
         both = small.gradients, large.gradients
         return replace(small, gradients={n: 2.0 * both[0][n] - both[1][n] for n in both[0]})
 
-    settings = {"hidden": (12, 12), "nudging": "positive", "bound": 0.6, "output": "linear"}
+    settings: dict[str, Any] = {"hidden": (12, 12), "nudging": "positive", "bound": 0.6}
     trainer = ne.Trainer("layered", data, rule=richardson, activation="tanh", **settings)
     for k in range(3):
         trainer.step(data.train.x[32 * k : 32 * k + 32], data.train.y[32 * k : 32 * k + 32])
