@@ -45,6 +45,8 @@ GOOD_COSINE = 0.9995
 """Cosine from which the drift is not measured."""
 NEGLIGIBLE = 1e-3
 """Gradients that are smaller than this share of the largest one are left out."""
+ROUNDING = 1e-12
+"""Gradients of this size are zero but for rounding."""
 DRIFT_LIMIT = 0.01
 BLOCKED_LIMIT = 0.5
 WRONG = 0.5
@@ -212,7 +214,7 @@ def cosines_of(
 ) -> dict[str, float]:
     """The cosine of each parameter; an update that is zero or not finite counts as orthogonal."""
     sizes = {name: float(each.norm()) for name, each in gradient.items()}
-    least = NEGLIGIBLE * max(sizes.values())
+    least = max(ROUNDING, NEGLIGIBLE * max(sizes.values()))
     return {
         name: cosine(update[name].cpu().numpy(), each.cpu().numpy()) or 0.0
         for name, each in gradient.items()

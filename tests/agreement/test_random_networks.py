@@ -32,6 +32,8 @@ NETWORKS = 400
 LEAST = 0.999
 NEGLIGIBLE = 1e-3
 """Gradients below this share of the largest one are left out."""
+ROUNDING = 1e-12
+"""Gradients below this are zero but for rounding."""
 COUPLING = 0.35
 """Largest norm of a coupling, times the root of its feedback; several share it."""
 KINKED = ("hard_sigmoid", "relu", "box", "hard_tanh")
@@ -211,7 +213,7 @@ def test_the_update_is_minus_the_gradient_or_that_is_said(number: int) -> None:
     cosines = {
         name: cosine(found[name], -gradient) or 0.0
         for name, gradient in wanted.items()
-        if sizes[name] > NEGLIGIBLE * max(sizes.values())
+        if sizes[name] > max(ROUNDING, NEGLIGIBLE * max(sizes.values()))
     }
     assert {name: update.shape for name, update in found.items()} == case.network.parameters()
     if min(cosines.values(), default=1.0) < LEAST:
