@@ -14,7 +14,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Bits
 from neuro_eqprop.simulators.biology.equations import GainCurve, describe
-from neuro_eqprop.simulators.biology.rendering import Cells
+from neuro_eqprop.simulators.biology.rendering import CompiledCells
 from neuro_eqprop.simulators.biology.settings import Biology, Refractory
 from neuro_eqprop.spiking.ir import Spiking
 
@@ -111,7 +111,7 @@ def measure(biology: Biology, neuron: Spiking, inputs: Array) -> tuple[Array, Ar
     repeats = REPEATS if biology.noise else 1
     given = np.zeros((3, repeats, inputs.size))
     given[0] = inputs
-    cells = Cells(
+    cells = CompiledCells(
         describe(biology, neuron, None),
         given,
         np.zeros(inputs.size, dtype=np.bool_),

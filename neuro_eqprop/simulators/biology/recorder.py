@@ -53,7 +53,7 @@ def noise(
     return Noise(streams, sizes, biology.pairs)
 
 
-class Neurons(Protocol):
+class RunningNeurons(Protocol):
     """The neurons of a simulation while it runs."""
 
     def read(self, name: str, variable: str) -> Array:
@@ -82,7 +82,7 @@ class IntervalRecorder:
     """The number of the first sample, which sets the noise."""
     substeps: int
     """Recorded intervals in a step of the schedule."""
-    neurons: Neurons = field(init=False)
+    neurons: RunningNeurons = field(init=False)
     """Set by the simulator when it has built them."""
     intervals: int = 0
     drawn: dict[str, Array] = field(default_factory=dict)

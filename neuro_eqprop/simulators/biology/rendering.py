@@ -173,7 +173,7 @@ class Wires:
 
 
 @dataclass(slots=True)
-class Cells:
+class CompiledCells:
     """The neurons of all populations and samples, which advance together."""
 
     equations: Equations

@@ -21,7 +21,7 @@ from neuro_eqprop.simulators.biology.dale import merge_pairs
 from neuro_eqprop.simulators.biology.network import ContinuousNetwork, continuous, realize
 from neuro_eqprop.simulators.biology.options import make_biology
 from neuro_eqprop.simulators.biology.recorder import IntervalRecorder
-from neuro_eqprop.simulators.biology.rendering import Cells, Wires
+from neuro_eqprop.simulators.biology.rendering import CompiledCells, Wires
 from neuro_eqprop.simulators.biology.settings import BASE, Biology, phase_lengths
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Sink
 from neuro_eqprop.simulators.registry import check_run
@@ -112,7 +112,7 @@ class CompiledBiology(ContinuousBackend):
 class Populations:
     """The populations of compiled neurons, by name."""
 
-    cells: Cells
+    cells: CompiledCells
     units: dict[str, slice]
 
     def read(self, name: str, variable: str) -> Array:
@@ -165,7 +165,7 @@ def make_populations(made: ContinuousNetwork) -> Populations:
         if p.synapses.values.any()
         for wire in wires_of(made, p, units[p.source], units[p.target])
     ]
-    cells = Cells(
+    cells = CompiledCells(
         made.equations(populations[0]),
         np.concatenate([made.inputs(p) for p in populations], axis=2),
         poisson,
