@@ -208,5 +208,8 @@ def test_what_cannot_be_run_names_the_node() -> None:
         ne.from_nir(plain, assume="nobody")
 
 
-def test_presets_are_those_of_the_page() -> None:
+def test_a_preset_that_its_framework_has_not_confirmed_says_so() -> None:
     assert set(PRESETS) == {"snntorch", "norse", "spikingjelly", "sinabs", "rockpool", "lava-dl"}
+    graph = chain(np.random.default_rng(5), "LIF", loop=False)
+    with pytest.warns(UserWarning, match="sinabs itself: its neurons send several spikes"):
+        ne.from_nir(graph, assume="sinabs")

@@ -315,6 +315,7 @@ def counting(x: torch.Tensor, state: int | None = None) -> tuple[torch.Tensor, i
         ("norse", "norse.torch", "from_nir"),
         ("sinabs", "sinabs.nir", "from_nir"),
         ("rockpool", "rockpool.nn.modules", "from_nir"),
+        ("spikingjelly", "spikingjelly.activation_based.nir_exchange", "import_from_nir"),
     ],
 )
 def test_modules_of_every_importer_are_taken_step_by_step(

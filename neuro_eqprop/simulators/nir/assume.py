@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
@@ -67,6 +68,12 @@ PRESETS: Mapping[str, Assumptions] = {
     "lava-dl": Assumptions(1e-3, delay=1, start=0.0, strict=True),
 }
 """How frameworks run the graphs that they export."""
+UNPROVED = {
+    "sinabs": "its neurons send several spikes in a step",
+    "rockpool": "its importer reads no spiking neurons",
+    "lava-dl": "it has no importer",
+}
+"""Presets whose frameworks could not be made to confirm them, and why."""
 
 
 def find_assumptions(assume: str | Assumptions) -> Assumptions:
@@ -75,4 +82,9 @@ def find_assumptions(assume: str | Assumptions) -> Assumptions:
         return assume
     if assume not in PRESETS:
         raise UnknownNameError("framework", assume, PRESETS)
+    if assume in UNPROVED:
+        warnings.warn(
+            f"how {assume} runs a graph was not compared with {assume} itself: {UNPROVED[assume]}",
+            stacklevel=3,
+        )
     return PRESETS[assume]

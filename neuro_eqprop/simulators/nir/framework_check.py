@@ -322,8 +322,15 @@ def run_rockpool(graph: Any, inputs: Array) -> Array:  # noqa: ANN401
     return all_at_once(import_module("rockpool.nn.modules").from_nir(graph), inputs)
 
 
+def run_spikingjelly(graph: Any, inputs: Array) -> Array:  # noqa: ANN401
+    """Output of SpikingJelly's importer."""
+    exchange = import_module("spikingjelly.activation_based.nir_exchange")
+    return step_by_step(exchange.import_from_nir(graph), inputs)
+
+
 RUNNERS: Mapping[str, Runner] = {
     "snntorch": run_snntorch,
+    "spikingjelly": run_spikingjelly,
     "norse": run_norse,
     "sinabs": run_sinabs,
     "rockpool": run_rockpool,
