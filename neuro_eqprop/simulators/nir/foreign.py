@@ -34,7 +34,7 @@ MOST_GROUPS = 64
 """Sets of time constants of a node."""
 
 
-class Term(NamedTuple):
+class PathTerm(NamedTuple):
     """What a node receives from a source: the response to each of its units, after some steps."""
 
     source: str
@@ -106,7 +106,7 @@ class Built:
         self.feeds: list[Feed] = []
         self.groups = {name: grouped(name, cell) for name, cell in cells.items()}
 
-    def add(self, name: str, terms: Sequence[Term], bias: Array) -> None:
+    def add(self, name: str, terms: Sequence[PathTerm], bias: Array) -> None:
         """Add a node that receives these terms and this bias."""
         cell = self.cells[name]
         late = self.depth[name] > 0 or bool((cell.fade < 1.0).any())
@@ -143,7 +143,7 @@ class Built:
         delay = max(depth, self.assume.delay, 1)
         self.projections.append(Projection(ON, population, weight, delay))
 
-    def connect(self, name: str, term: Term) -> None:
+    def connect(self, name: str, term: PathTerm) -> None:
         """Add the synapses of a term."""
         cell = self.cells[name]
         weight = cell.gain[:, None] * term.responses.reshape(len(term.responses), -1).T
@@ -165,7 +165,7 @@ class Built:
                     made = synapses_of(part)
                     self.projections.append(Projection(source, target, made, delay))
 
-    def feed(self, name: str, term: Term, weight: Array) -> None:
+    def feed(self, name: str, term: PathTerm, weight: Array) -> None:
         """Add the weights of a constant input."""
         reason = None
         if (self.cells[name].fade < 1.0).any():
@@ -225,7 +225,7 @@ def synapses_of(weight: Array) -> Synapses:
     return SparseSynapses(weight.shape, matrix.indptr, matrix.indices, matrix.data)
 
 
-def depths(terms: Mapping[str, Sequence[Term]], assume: Assumptions) -> dict[str, int]:
+def depths(terms: Mapping[str, Sequence[PathTerm]], assume: Assumptions) -> dict[str, int]:
     """Steps that the messages of the input take to each node, where edges take none themselves.
 
     Raises NirError for a loop through several nodes, of which NIR does not say which edge waits.
@@ -304,7 +304,7 @@ class Flat:
             for a in exits.get(source, [f"{prefix}{source}"]):
                 self.edges += [(a, b) for b in entries.get(target, [f"{prefix}{target}"])]
 
-    def arriving(self, name: str, dt: float) -> tuple[list[Term], Array]:
+    def arriving(self, name: str, dt: float) -> tuple[list[PathTerm], Array]:
         """The terms and the bias that a neuron node receives, in the shape of its neurons."""
         terms, bias = self.total(name, dt, ())
         size = prod(neuron_shape(self.nodes[name]))
@@ -316,7 +316,7 @@ class Flat:
                 )
         return terms, np.zeros(size) + bias.ravel()
 
-    def total(self, name: str, dt: float, path: Sequence[str]) -> tuple[list[Term], Array]:
+    def total(self, name: str, dt: float, path: Sequence[str]) -> tuple[list[PathTerm], Array]:
         """What the nodes before a node send it, all together."""
         found, bias = dict[tuple[str, int], Array](), np.zeros(())
         for source in self.before(name):
@@ -325,9 +325,9 @@ class Flat:
                 key = term.source, term.steps
                 found[key] = found[key] + term.responses if key in found else term.responses
             bias = bias + more
-        return [Term(*key, responses) for key, responses in found.items()], bias
+        return [PathTerm(*key, responses) for key, responses in found.items()], bias
 
-    def sent(self, name: str, dt: float, path: Sequence[str]) -> tuple[list[Term], Array]:
+    def sent(self, name: str, dt: float, path: Sequence[str]) -> tuple[list[PathTerm], Array]:
         """What a node sends: itself if it is a source, else what it makes of what it receives."""
         if name in path and name not in self.neurons:
             raise NirError(f"a loop leads through its node {name!r} and no neurons")
@@ -342,7 +342,7 @@ class Flat:
         if kind == "Delay":
             return list(delayed(terms, node, dt)), bias
         try:
-            made = [Term(t.source, t.steps, apply(node, t.responses)) for t in terms]
+            made = [PathTerm(t.source, t.steps, apply(node, t.responses)) for t in terms]
             nothing = np.zeros((1, *terms[0].responses.shape[1:])) + bias
             return made, apply(node, nothing, bias=True)[0]
         except (RuntimeError, ValueError, IndexError) as error:
@@ -365,18 +365,18 @@ def neuron_shape(node: Any) -> Shape:  # noqa: ANN401
     return np.shape(next(getattr(node, name) for name in names if hasattr(node, name))) or (1,)
 
 
-def unit_term(source: str, shape: Shape) -> Term:
+def unit_term(source: str, shape: Shape) -> PathTerm:
     """A term that is the source itself."""
     size = prod(shape)
-    return Term(source, 0, np.eye(size).reshape(size, *shape))
+    return PathTerm(source, 0, np.eye(size).reshape(size, *shape))
 
 
-def delayed(terms: Sequence[Term], node: Any, dt: float) -> Iterator[Term]:  # noqa: ANN401
+def delayed(terms: Sequence[PathTerm], node: Any, dt: float) -> Iterator[PathTerm]:  # noqa: ANN401
     """Terms after a node of delays, which may differ from value to value."""
     steps = np.rint(np.asarray(node.delay, dtype=np.float64) / dt).astype(int)
     for term in terms:
         for count in np.unique(steps):
-            yield Term(term.source, term.steps + int(count), term.responses * (steps == count))
+            yield PathTerm(term.source, term.steps + int(count), term.responses * (steps == count))
 
 
 def apply(node: Any, x: Array, *, bias: bool = False) -> Array:  # noqa: ANN401
