@@ -120,6 +120,18 @@ ENDS = {
         "sink.run(condition=RunSteps(10**7), run_cfg=Loihi2SimCfg(select_tag='floating_pt'))",
         130,
     ),
+    "Ctrl-C in a watched run": (
+        "import threading; threading.Timer(0.5, lambda: os.killpg(0, signal.SIGINT)).start()\n"
+        "from neuro_eqprop.lava import watch; watch(sink).run(RunSteps(10**7))",
+        130,
+    ),
+    "a dead child of a watched run": (
+        "from neuro_eqprop.lava import watch; import threading\n"
+        "actors = sink.runtime._messaging_infrastructure.actors\n"
+        "threading.Timer(0.5, lambda: os.kill(actors[0].pid, 9)).start()\n"
+        "watch(sink).run(RunSteps(10**7))",
+        1,
+    ),
     "a dead child": (
         "os.kill(sink.runtime._messaging_infrastructure.actors[0].pid, 9); sys.exit(4)",
         4,
