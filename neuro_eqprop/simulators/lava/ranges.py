@@ -46,8 +46,9 @@ class LayerRange(NamedTuple):
     layer: str
     largest: int
     """Largest magnitude that these samples reached."""
-    worst: int
-    """Largest magnitude that the weights allow with these samples, whatever the messages are."""
+    worst: int | None
+    """Largest magnitude that the weights allow with these samples, whatever the messages are; None
+    if a source has no bounds."""
     wraps: int
     """How often a value wrapped around."""
     saturations: int
@@ -85,7 +86,9 @@ def exact_ranges(net: ExactNetwork, x: npt.ArrayLike, steps: int) -> tuple[Layer
     )
 
 
-def exact_worst(network: SpikingNetwork, population: Population, current: Array | None) -> int:
+def exact_worst(
+    network: SpikingNetwork, population: Population, current: Array | None
+) -> int | None:
     """The largest drive of a population, if all its sources send all that they can."""
     assert network.fixed is not None
     unit, neuron = network.fixed.units[population.name], population.neuron
@@ -97,7 +100,12 @@ def exact_worst(network: SpikingNetwork, population: Population, current: Array 
             total += most(weight.sum(axis=1)) * network[projection.source].neuron.sizes.most_sent
     fraction = 1 if neuron.graded else FRACTION
     lost = getattr(neuron, "current_decay", 1.0)
-    return int(fraction * total / max(lost, 1 / 4096))
+    return whole(fraction * total / max(lost, 1 / 4096))
+
+
+def whole(value: float) -> int | None:
+    """The value as an integer; None for infinity."""
+    return int(value) if np.isfinite(value) else None
 
 
 def stock_ranges(net: StockNetwork, x: npt.ArrayLike, steps: int) -> tuple[LayerRange, ...]:
@@ -196,11 +204,10 @@ class StockStates:
                     largest = most(np.asarray(abs(weight).sum(axis=1)))
                     total += largest * reach * 2.0**shift
             steps = 1 if plan.graded else FRACTION * (plan.reset_interval or 1)
-            worst = total * steps if np.isfinite(total) else -1
             yield LayerRange(
                 layer.name,
                 self.largest[layer.name],
-                int(worst),
+                whole(total * steps),
                 self.wraps[layer.name],
                 self.saturations[layer.name],
             )

@@ -12,7 +12,7 @@ import neuro_eqprop as ne
 from neuro_eqprop.api.model import Model
 from neuro_eqprop.api.spiking_model import SpikingModel
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, RELU
 from neuro_eqprop.networks.architectures import layered
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.simulators.base import BackendError
@@ -336,11 +336,17 @@ def test_the_check_counts_what_leaves_24_bits(neurons: str, model: Model) -> Non
     net = spiking.to_lava(neurons=neurons, reset_interval=8, inputs=1000 * x)
     ranges = net.check(x)
     assert [each.layer for each in ranges] == ["hidden", "output"]
-    assert all(each.fits and 0 < each.largest <= each.worst for each in ranges)
+    assert all(each.fits and 0 < each.largest <= (each.worst or 0) for each in ranges)
     if neurons == "exact":
         net = spiking.to_lava(reset_interval=8, inputs=1e6 * x)
         wide = net.check(1e6 * x)
         assert wide[0].largest > 100 * ranges[0].largest
+    linear = layered(8, (6,), 4, hidden_rate=RELU, output_rate=LINEAR)
+    unbounded = Model(linear, initialize(linear, np.random.default_rng(0))).to_spiking(
+        code="graded", bits=8
+    )
+    found = unbounded.to_lava(neurons=neurons, reset_interval=8).check(x)
+    assert [each.worst for each in found] == [None, None]
     with pytest.raises(ValueError, match="use bits=8"):
         model.to_spiking(code="graded").to_lava(neurons=neurons, reset_interval=8).check(x)
 
