@@ -163,5 +163,5 @@ def test_the_energy_of_a_foreign_graph_is_estimated() -> None:
     made = graph(("w", nir.Linear(np.eye(3))), ("n", integrators(3)), size=3, shape=(3,))
     model = ne.from_nir(made, SYNC)
     run = model.run(np.full((2, 3), 0.5), steps=STEPS)
-    assert ne.estimate_energy(run, "loihi1").joules > 0
+    assert (ne.estimate_energy(run, "loihi1").joules or 0) > 0
     assert [row.layer for row in model.budget("loihi2").layers] == ["n"]
