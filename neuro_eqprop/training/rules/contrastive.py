@@ -29,7 +29,6 @@ from neuro_eqprop.training.rules.base import Batch, BatchUpdate
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.rules.holomorphic import holomorphic
 from neuro_eqprop.training.rules.phases import (
-    RESOLVED,
     SettledPhases,
     check_gradients,
     resolving,
@@ -53,13 +52,17 @@ class Path(Enum):
     """Every phase settled by a solver (`rules.phases`), and contrasted."""
 
 
+RESOLVED_NEXT_TO_OUTPUT = 5e-4
+"""As `phases.RESOLVED`, of a layer that the output itself nudges: little attenuates it."""
+
+
 def path_of(ops: Ops, network: Network, settings: RuleSettings) -> Path:
     """The path that the update of a network takes."""
     schedule, solvers = settings.schedule(), settling(settings, measured=False)
     plain = settings.name not in VECTOR_FIELDS and settings.nudging != Nudging.HOLOMORPHIC
     if not (plain and uses_plain_sweeps(schedule, solvers) and isinstance(ops, TorchOps)):
         return Path.PHASES
-    resolved = smallest_displacement(network, settings) >= RESOLVED
+    resolved = smallest_displacement(network, settings) >= RESOLVED_NEXT_TO_OUTPUT
     if resolved and has_one_hidden_layer(network) and ops.device == "cpu":
         return Path.ONE_HIDDEN
     return Path.DISPLACEMENT if is_supported(network) else Path.PHASES

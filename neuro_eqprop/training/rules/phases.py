@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 
-import numpy as np
 import torch
 
 from neuro_eqprop.dynamics.field import Field, State
@@ -110,8 +109,13 @@ def settling(settings: RuleSettings, *, measured: bool) -> Settling:
     return Settling(free, nudged, settings.tolerance or None, measured)
 
 
-RESOLVED = 5e-4
-"""Smallest displacement of a rate by the nudge that a difference of float32 rates resolves."""
+RESOLVED = 2e-2
+"""Smallest displacement of a rate by the nudge that a difference of float32 rates resolves.
+
+That is `smallest_displacement`, which does not know how much the weights attenuate the nudge.
+"""
+RESOLVED_IN_DOUBLE = 1e-12
+"""The same for float64."""
 TOLERATED = 1e-4
 """Largest tolerance of settling, relative to that displacement."""
 
@@ -148,7 +152,7 @@ def resolving(update: Update) -> Update:
         settings: RuleSettings,
     ) -> BatchUpdate:
         moved = smallest_displacement(network, settings)
-        if moved < RESOLVED * float(np.finfo(np.float64).eps / np.finfo(np.float32).eps):
+        if moved < RESOLVED_IN_DOUBLE:
             raise TrainingError(
                 f"the nudge moves a layer by about {moved:.0e}, which no data type resolves as a "
                 f"difference of rates; use a larger feedback or beta, or rule 'hebbian' with the "
