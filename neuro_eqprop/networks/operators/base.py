@@ -68,7 +68,7 @@ def power_iteration_norm(
     for _ in range(2000):
         size, v = power_iteration_step(operator, ops, weight, v)
         norm = float(size)
-        if abs(norm - before) <= tolerance * norm:
+        if not norm or abs(norm - before) <= tolerance * norm:
             break
         before = norm
     return norm
