@@ -61,11 +61,12 @@ class Stage:
     activation: Activation = LINEAR
 
 
-def from_torch(module: nn.Module, shape: int | Shape) -> Model:
+def from_torch(module: nn.Module, shape: int | Shape, *, feedback: float = 0.0) -> Model:
     """Convert a trained `nn.Sequential` to a model; nothing is trained.
 
     The connections of the model point forwards only, so that it settles in one sweep to the
-    outputs of the module; `to_spiking` and the simulators take it from there.
+    outputs of the module; `to_spiking` and the simulators take it from there. With `feedback`,
+    `train` goes on from it by equilibrium propagation.
 
     Parameters
     ----------
@@ -74,6 +75,9 @@ def from_torch(module: nn.Module, shape: int | Shape) -> Model:
         which ends in a Linear layer. It is not changed.
     shape : int or tuple of int
         The shape of one sample: the number of features, or (channels, height, width).
+    feedback : float
+        Above zero, every connection beyond the input also acts backwards, with its transposed
+        weight times this: outputs differ from those of the module by terms of this order.
 
     Returns
     -------
@@ -93,20 +97,25 @@ def from_torch(module: nn.Module, shape: int | Shape) -> Model:
     >>> model = ne.from_torch(module, 64)
     >>> model
     Model(input 64, hidden 32, output 10, 2410 parameters, converted from torch)
+    >>> ne.train(ne.from_torch(module, 64, feedback=0.1), "digits", epochs=1)
+    Model(input 64, hidden 32, output 10, 2410 parameters, trained by hebbian on digits, 1 epoch)
     >>> model.to_spiking(code="graded").neurons
     42
     """
+    if not 0.0 <= feedback < inf:
+        raise ValueError(f"feedback is {feedback}; it is zero for none, or a positive factor")
     given, stages = stages_of(module, (shape,) if isinstance(shape, int) else tuple(shape))
     if not stages or len(stages[-1].shape) != 1:
         raise ForeignError("the module does not end in a Linear layer, which would be the output")
     layers = [Layer("input", given, LINEAR, Role.INPUT)]
     params: dict[str, Array] = {}
     connections: list[Connection] = []
-    for name, stage in zip(layer_names(stages), stages, strict=True):
+    for k, (name, stage) in enumerate(zip(layer_names(stages), stages, strict=True)):
         role = Role.OUTPUT if name == "output" else Role.HIDDEN
-        connection = Connection(layers[-1].name, name, stage.operator, symmetric=False)
+        connection = Connection(layers[-1].name, name, stage.operator, symmetric=feedback > 0)
+        stiff = feedback**k if feedback else 1.0
         shared = stage.bias.shape if len(stage.shape) > 1 else None
-        layers.append(Layer(name, stage.shape, stage.activation, role, shared=shared))
+        layers.append(Layer(name, stage.shape, stage.activation, role, stiff, shared))
         connections.append(connection)
         params |= {connection.name: stage.weight, name: stage.bias}
     network = Network(tuple(layers), tuple(connections))

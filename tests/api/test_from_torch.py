@@ -148,3 +148,24 @@ def test_a_module_with_its_own_forward_is_refused_with_what_to_do() -> None:
     for module in (Net(), nn.Sequential(Net(), nn.ReLU(), nn.Linear(2, 2))):
         with pytest.raises(ForeignError, match=r"Net with its own `forward`.*nn\.Sequential"):
             from_torch(module, 4)
+
+
+def test_with_feedback_training_goes_on_from_the_module() -> None:
+    data = load_data("digits")
+    torch.manual_seed(0)
+    module = nn.Sequential(
+        nn.Linear(64, 24), nn.ReLU(), nn.Linear(24, 16), nn.ReLU(), nn.Linear(16, 10)
+    )
+    plain, fed_back = (from_torch(module, 64, feedback=g) for g in (0.0, 0.02))
+    assert not fed_back.network.layers_without_feedback
+    x = data.test.x[:20]
+    drives = [model.equilibrium(x).drive for model in (plain, fed_back)]
+    np.testing.assert_allclose(drives[0], drives[1], atol=0.05)
+    trainer = neuro_eqprop.Trainer(fed_back, data, epochs=3, batch=16)
+    for name, value in trainer.params.items():
+        np.testing.assert_allclose(value.numpy(), fed_back.params[name], rtol=1e-6)
+    rows = list(trainer)
+    assert trainer.study.rule.name == "hebbian"
+    assert rows[-1]["test_accuracy"] > 0.8
+    with pytest.raises(ValueError, match="positive factor"):
+        from_torch(module, 64, feedback=-1.0)

@@ -108,7 +108,7 @@ def test_train_returns_all_fields(trained: tuple[Path, dict[str, Any]]) -> None:
     assert (result["run"], result["dataset"], result["model"]) == (str(out), "digits", "layered")
     assert (result["rule"], result["nudging"], result["epochs"], result["seed"]) == (
         "hebbian",
-        "centered",
+        "positive",
         2,
         0,
     )
