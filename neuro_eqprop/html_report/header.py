@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from typing import NamedTuple
 
 from neuro_eqprop.html_report.commands import energy_command, evaluate_command, learn_command
 from neuro_eqprop.html_report.contents import SIMULATOR_ORDER, RunContents
@@ -80,17 +81,47 @@ def translated(run: RunContents) -> list[str]:
     ]
 
 
-def configuration(row: EvaluationRow) -> str:
-    """Code, steps and samples of an evaluation."""
-    bits = f", {count(row.get('bits'))} bits" if row.get("bits") else ""
-    numbers = f"{count(row.get('steps'))} steps, {count(row.get('samples'))} samples"
-    return f"{row.get('code')} code{bits}, {numbers}"
+class Configuration(NamedTuple):
+    """What a number of spikes was measured with."""
+
+    code: str
+    bits: int | None
+    steps: int | None
+    on: str
+    samples: int | None
+
+    def __str__(self) -> str:
+        bits = f", {count(self.bits)} bits" if self.bits else ""
+        where = f"{self.samples} samples on {simulator_name(self.on)}"
+        return f"{self.code} code{bits}, {count(self.steps)} steps, {where}"
+
+
+def of_evaluation(row: EvaluationRow) -> Configuration:
+    """The configuration of an evaluation."""
+    return Configuration(
+        *(str(row.get("code")), row.get("bits") or None, row.get("steps")),
+        *(str(row.get("on")), row.get("samples")),
+    )
+
+
+def of_energy(run: RunContents) -> Configuration:
+    """The configuration whose events were counted for the joules."""
+    counted = run.energy.counted
+    samples = counted.accuracy_samples if counted.accuracy is not None else counted.samples
+    return Configuration(
+        counted.code or "rate", counted.bits or None, counted.steps, counted.source, samples
+    )
 
 
 def preferred_evaluation(run: RunContents) -> EvaluationRow | None:
-    """The last evaluation on the first simulator of `SIMULATOR_ORDER` that has one."""
+    """The last evaluation on the first simulator of `SIMULATOR_ORDER` that has one.
+
+    One in the code, bits and steps of the joules comes before all others.
+    """
     found = [row for row in run.evaluations if row.get("on") in SIMULATOR_ORDER]
     found.sort(key=lambda row: -SIMULATOR_ORDER.index(str(row["on"])))
+    if len(run.energy):
+        found.sort(key=lambda row: of_evaluation(row)[:3] == of_energy(run)[:3])
     return found[-1] if found else None
 
 
@@ -99,39 +130,68 @@ def simulator_name(name: str) -> str:
     return LABELS.get(name, f"the {name}" + ("" if name == "emulator" else " simulator"))
 
 
+class Card(NamedTuple):
+    """A headline number with a line that says what it is."""
+
+    value: str
+    label: str
+    note: str
+    configuration: Configuration | None = None
+    """Of a number of spikes."""
+
+
 def tiles(run: RunContents) -> str:
     """The headline numbers, each with a line that says what it is."""
-    shown: list[tuple[str, str, str]] = []
+    shown = "".join(
+        f"<li><strong>{escape(card.value)}</strong><span>{escape(card.label)}</span>"
+        f"<small>{escape(card.note)}</small></li>"
+        for card in cards(run)
+    )
+    return f'<ul class="tiles">{shown}</ul>{reproduce(*commands(run))}' if shown else ""
+
+
+def cards(run: RunContents) -> list[Card]:
+    """Accuracy, agreement and joules; a number of spikes names its configuration."""
+    shown: list[Card] = []
     for each in run.runs:
         if each.metrics:
             value = percent(each.metrics[-1].get("test_accuracy"))
             where = f"of spikes on {simulator_name(each.chip)}" if each.chip else "of rates"
-            shown.append((value, "test accuracy", f"of {each.name}" if run.others else where))
+            note = f"of {each.name}" if run.others else where
+            shown.append(Card(value, "test accuracy", note))
+    if run.others:
+        return shown
     best = preferred_evaluation(run)
-    if best is not None and not run.others:
-        where = f"rates and spikes on {simulator_name(str(best.get('on')))}: {configuration(best)}"
-        shown.append((percent(best.get("agreement")), "same answer", where))
-        shown.append((correlation(best.get("pearson")), "correlation", "of the same run"))
-    shown += [] if run.others else joules(run)
-    cards = "".join(
-        f"<li><strong>{escape(value)}</strong><span>{escape(label)}</span>"
-        f"<small>{escape(note)}</small></li>"
-        for value, label, note in shown
-    )
-    return f'<ul class="tiles">{cards}</ul>{reproduce(*commands(run))}' if cards else ""
+    if best is not None:
+        with_what = of_evaluation(best)
+        note = f"rates and spikes: {with_what}"
+        shown.append(Card(percent(best.get("agreement")), "same answer", note, with_what))
+        note = f"rates and firing rates: {with_what}"
+        shown.append(Card(correlation(best.get("pearson")), "correlation", note, with_what))
+    return shown + joules(run)
 
 
-def joules(run: RunContents) -> list[tuple[str, str, str]]:
-    """Least energy of an inference on a chip that the network fits; empty without an estimate."""
+def joules(run: RunContents) -> list[Card]:
+    """Least energy of an inference on a chip that the network fits, and its accuracy.
+
+    Both are of the configuration whose events were counted. Empty without an estimate.
+    """
     known = [(each, each.inference.joules) for each in run.energy]
     found = [(each, estimate) for each, estimate in known if estimate is not None]
     if not found:
         return []
     chosen, estimate = min(found, key=lambda pair: (not pair[0].fits, pair[1].value))
+    with_what, accuracy = of_energy(run), run.energy.counted.accuracy
     missing = chosen.inference.missing
     note = f"estimate, {quantity(estimate.low, 'J')} to {quantity(estimate.high, 'J')}"
     note += f"; {len(missing)} terms unknown" if missing else ""
-    return [(quantity(estimate.value, "J"), f"an inference on {chosen.profile}", note)]
+    least = ">= " if chosen.inference.at_least else ""
+    value, label = f"{least}{quantity(estimate.value, 'J')}", f"an inference on {chosen.profile}"
+    shown = [Card(value, label, f"{with_what}; {note}", with_what)]
+    if accuracy is not None:
+        right = Card(percent(accuracy), "accuracy of spikes", f"{with_what}", with_what)
+        shown.insert(0, right)
+    return shown
 
 
 def commands(run: RunContents) -> list[str]:

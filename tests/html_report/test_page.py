@@ -12,6 +12,7 @@ from hashlib import sha256
 from html import escape
 from html.parser import HTMLParser
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -40,11 +41,13 @@ from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report import write as write_module
 from neuro_eqprop.html_report.contents import RunContents, read_contents
 from neuro_eqprop.html_report.encoding import LETTERS, LEVELS, encode, encode_steps
+from neuro_eqprop.html_report.header import cards
 from neuro_eqprop.html_report.page import chart_data as chart_data_of
 from neuro_eqprop.html_report.page import chart_library, render
 from neuro_eqprop.html_report.section import PageLimits
 from neuro_eqprop.html_report.sections import SECTIONS
 from neuro_eqprop.html_report.sections.settling import smooth
+from neuro_eqprop.runs.rows import EvaluationRow
 from neuro_eqprop.simulators.recordings import select_samples
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces.compare import hebbian_update
@@ -171,6 +174,44 @@ def test_report_shows_everything_a_run_holds(
     assert f"<code>{escape(read(run / 'rate.h5').origin.command)}</code>" in body
     assert f"neuro-eqprop compare {run}/rate.h5 {run}/traces.h5" in body
     assert sorted(p.name for p in run.iterdir() if p.name.startswith(".")) == []
+
+
+def test_cards_of_spikes_have_one_configuration(make_run: Fill, tmp_path: Path) -> None:
+    run = read_contents(make_run(tmp_path / "run"))
+    counted = run.energy.counted
+    shown = {card.label: card for card in cards(run)}
+    joules = next(card for label, card in shown.items() if label.startswith("an inference"))
+    assert joules.configuration is not None
+    assert joules.configuration[:3] == (counted.code, counted.bits or None, counted.steps)
+    assert all(str(c.configuration) in c.note for c in shown.values() if c.configuration)
+    if counted.accuracy is not None:
+        assert shown["accuracy of spikes"].configuration == joules.configuration
+    least = min(
+        (e for e in run.energy if e.fits and e.inference.joules is not None),
+        key=lambda e: e.inference.joules.value if e.inference.joules else inf,
+    )
+    assert joules.value.startswith(">= ") == least.inference.at_least
+    # An evaluation in the configuration of the joules comes before those of other simulators.
+    same = EvaluationRow(
+        on="reference", code=counted.code, bits=counted.bits, steps=counted.steps, samples=3
+    )
+    other = EvaluationRow(on="lava", code="paired", bits=None, steps=7, samples=3)
+    for rows in ((same, other), (other, same)):
+        found = {card.label: card for card in cards(replace(run, evaluations=rows))}
+        together = {found["same answer"].configuration, found["correlation"].configuration}
+        assert {each[:3] for each in together if each} == {joules.configuration[:3]}
+
+
+def test_the_energy_of_spikes_is_drawn_where_they_were_counted(
+    make_run: Fill, recorded: dict[str, Trace], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates, spikes = data_of(report(make_run(tmp_path / "run"), capsys))["energyCourse"]
+    assert None not in rates["y"]
+    for phase in spikes["phases"]:
+        steps = [s for s, y in zip(spikes["steps"], spikes["y"], strict=True) if y is None]
+        inside = [s for s in steps if phase["start"] < s <= phase["stop"]]
+        left_out = 0 if phase["start"] == 0 else phase["window"] - 1
+        assert len(inside) == left_out
 
 
 def test_numbers_of_the_charts_are_those_of_the_traces(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from html import escape
 
+import numpy as np
+
+from neuro_eqprop.common.arrays import Bits
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.encoding import evenly_spaced
 from neuro_eqprop.html_report.html import chart
 from neuro_eqprop.html_report.section import Section, Shown, asset
 from neuro_eqprop.html_report.sections.settling import phases
 from neuro_eqprop.traces.spike_statistics import settling_energy
+from neuro_eqprop.traces.trace import Trace
 
 MAX_POINTS = 256
 
@@ -27,10 +31,11 @@ def show(run: RunContents) -> Shown:
             continue  # not symmetric, or not all layers were recorded
         falls.append(f"{view.title}: {course[0]:.3f} to {course[trace.schedule[0].steps - 1]:.3f}")
         kept = evenly_spaced(len(course), MAX_POINTS)
+        counted = counted_steps(trace)
         curve = {
             "of": len(course),
             "steps": (kept + 1).tolist(),
-            "y": course[kept].round(5).tolist(),
+            "y": [round(float(course[k]), 5) if counted[k] else None for k in kept],
         }
         about = {"name": view.title, "spikes": view.spikes, "phases": phases(trace)}
         drawn.append(about | curve)
@@ -39,11 +44,22 @@ def show(run: RunContents) -> Shown:
     return Shown(
         "<p>The energy whose minimum is the equilibrium, averaged over the samples. That of "
         "rates decreases. That of firing rates decreases with a ripple, since they are counts over "
-        "a number of steps, which is small at the start of a phase. "
+        "a number of steps. Counts start again with each phase; the curve goes on once they span "
+        "its window. "
         f"In the free phase: {escape('; '.join(falls))}.</p>"
         f"{chart('energy-course', 'Energy over the steps')}",
         lambda _: {"energyCourse": drawn},
     )
+
+
+def counted_steps(trace: Trace) -> Bits:
+    """The steps in which rates are known: in later phases, spikes are counted over a window."""
+    known = np.ones(trace.steps, dtype=bool)
+    if any(kind.binary for kind in trace.kinds.values()):
+        for phase in trace.schedule[1:]:
+            start, _, _ = trace.span(phase.name)
+            known[start : start + phase.window - 1] = False
+    return known
 
 
 SECTION = Section("descent", "Energy while settling", show, asset("script/energy_course.js"))

@@ -20,7 +20,7 @@ def row(run: RunContents) -> list[Cell]:
     """The cells of a run."""
     accuracy = run.metrics[-1].get("test_accuracy") if run.metrics else None
     best = preferred_evaluation(run) or {}
-    energy = [f"{value}, {label}" for value, label, _ in joules(run)]
+    energy = [f"{card.value}, {card.label}" for card in joules(run)[-1:]]
     return [
         run.name,
         *(setting_cell(run.setting(name)) for name in SETTINGS),
