@@ -163,7 +163,10 @@ def test_report_shows_everything_a_run_holds(
     body = body_of(html)
     accuracy = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
     assert f"{100 * accuracy['test_accuracy']:.1f}\u00a0%" in body
-    assert "the same answer as the rates on 100.0\u00a0% of 60 samples" in body
+    rows = (tmp_path / "run" / "evaluations.jsonl").read_text().splitlines()
+    spikes = next(row for row in map(json.loads, rows) if row["on"] == "reference")
+    agreement = f"{100 * spikes['agreement']:.1f}\u00a0%"
+    assert f"the same answer as the rates on {agreement} of 60 samples" in body
     profiles = json.loads((tmp_path / "run" / "energy.json").read_text())["profiles"]
     unknown = [term for each in profiles for term in each["inference"]["unknown"]]
     assert unknown
