@@ -46,7 +46,7 @@ def options(parser: ArgumentParser) -> None:
     )
     meaning = "seconds without progress after which a framework fails"
     add("--deadline", type=positive_float, default=60.0, metavar="S", help=meaning)
-    meaning = "how this framework, which wrote the file, runs it"
+    meaning = "how this framework, which wrote the file, runs it (default: what the file states)"
     add("--assume", choices=sorted(PRESETS), metavar="FRAMEWORK", help=meaning)
     meaning = (
         "time step in seconds, for a file that does not state it (default: what the file states)"
