@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -47,16 +48,10 @@ def log(sentence: str) -> None:
 def run(args: Namespace) -> Json:
     """Train, evaluate on every simulator, record, compare, estimate energy, report."""
     log("training a layered network 64-128-10 on the digits by equilibrium propagation")
+    # Nudged phases in spikes need full feedback, which preset chip has.
+    train = partial(ne.train, "layered", "digits", preset="chip", epochs=EPOCHS)
     with counted("training", EPOCHS, "epochs") as done:
-        ne.train(
-            "layered",
-            "digits",
-            preset="chip",  # nudged phases in spikes need full feedback
-            epochs=EPOCHS,
-            out=args.out,
-            force=args.force,
-            progress=done,
-        )
+        train(out=args.out, force=args.force, progress=done)
     opened, evaluations, missing = ne.open_run(args.out), [], []
     for name, on, code, samples in EVALUATED:
         size = samples or len(opened.data.test)
