@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -247,6 +248,39 @@ def damage(path: Path, random: Random) -> None:
             path.unlink(missing_ok=True)
 
 
+def full(count: int, folder: Path, random: Random, call: Call) -> Result:
+    """Let the disk be full during each command; one sentence, and no file that is half written.
+
+    The disk is a file system in memory, which root alone can mount.
+    """
+    from neuro_eqprop.runs.check_run import check_run
+
+    template, failures, names = make_run(folder), list[str](), list(WRITERS)
+    for k in range(count):
+        command, disk, said = names[k % len(names)], folder / f"disk{k}", folder / f"said{k}"
+        disk.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+        subprocess.run(mount, check=True)
+        try:
+            run = disk / "run"
+            shutil.copytree(template, run)
+            with (disk / "filler").open("wb") as filler, suppress(OSError):
+                filler.write(bytes(2**22))
+            os.truncate(disk / "filler", (disk / "filler").stat().st_size - random.choice(SPACES))
+            code = call(*words_of(WRITERS[command], run, folder), said=said)
+            text = said.read_text(errors="replace")
+            found = check_run(run, repair=False) if (run / "study.toml").exists() else None
+            damaged = [f for f in found.findings if f.state == "damaged"] if found else []
+            if code not in (0, 1) or "Traceback" in text or (damaged and command != "check"):
+                last = (text.strip().splitlines() or [""])[-1]
+                failures.append(f"{command}: code {code}, {damaged}, {last[:200]}")
+        finally:
+            subprocess.run(["umount", str(disk)], check=True)
+    return count, count - len(failures), failures
+
+
+SPACES = (0, 4096, 2**14, 2**16, 2**17)
+"""Bytes that are left on a full disk."""
 TRAPPED: dict[str, tuple[str, ...]] = {
     **{
         f"evaluate on {on}": ("evaluate", "run", "--on", on, "--samples", "1", "--steps", "4")

@@ -11,6 +11,7 @@
     python sims/attack/harness.py locks --count 10000
     python sims/attack/harness.py caches --count 100
     python sims/attack/harness.py traps --count 15
+    python sims/attack/harness.py full --count 36
 
 Each prints one JSON object: `attack`, `tried`, `held` and what did not hold.
 """
@@ -451,7 +452,11 @@ def on_others(attack: Callable[..., Result]) -> Callable[[int, Path, Random], Re
 
     def run(count: int, folder: Path, random: Random) -> Result:
         import_all()
-        return attack(count, folder, random, lambda *words: start(*words).wait())
+
+        def call(*words: str, said: Path | None = None) -> int:
+            return Forked(words, said).wait()
+
+        return attack(count, folder, random, call)
 
     return run
 
@@ -460,7 +465,10 @@ ATTACKS: dict[str, Callable[[int, Path, Random], Result]] = {
     **{each.__name__: each for each in (kills, disks, parents, signals, writers, soak)},
     **{
         each.__name__: on_others(each)
-        for each in (foreign.links, foreign.force, foreign.locks, foreign.caches, foreign.traps)
+        for each in (
+            *(foreign.links, foreign.force, foreign.locks),
+            *(foreign.caches, foreign.traps, foreign.full),
+        )
     },
 }
 

@@ -34,6 +34,7 @@ WHAT = {
     "caches": "damaged compiled code on disk (flipped, cut, emptied, removed): the same results",
     "traps": "commands in a folder of traps under strace: nothing opened there that was not named, "
     "no code of it run",
+    "full": "a disk that is full during each of 18 commands: one sentence, nothing half written",
     "soak": "evaluations in one process: no growth of memory, files or processes",
 }
 HEAD = """# Attacks: what was tried, and what held

@@ -13,7 +13,7 @@ from neuro_eqprop.chips.profiles.load import load_profile
 from neuro_eqprop.common.arrays import UnknownNameError
 from neuro_eqprop.data.registry import DATASETS
 from neuro_eqprop.files.codec import Format, decode
-from neuro_eqprop.files.lock import FileLock
+from neuro_eqprop.files.lock import FileLock, LockedError
 from neuro_eqprop.files.read import read_bytes, read_json
 from neuro_eqprop.files.write import make_folder, remove, write_bytes, write_text
 from neuro_eqprop.runs.executors import Executor, Task, TaskResult
@@ -82,9 +82,15 @@ def run_sweep(
     check_axes(described)
     check_folder(folder)
     make_folder(folder)
-    with FileLock(folder / LOCK):
-        claim(folder, described, force=force)
-        return run_all(described, folder, executor, deadline, progress)
+    try:
+        with FileLock(folder / LOCK):
+            claim(folder, described, force=force)
+            return run_all(described, folder, executor, deadline, progress)
+    except LockedError as error:
+        raise SweepError(
+            f"{folder} is being written by {error.owner or 'another process'}; wait until it has "
+            "ended, or choose another folder"
+        ) from None
 
 
 def run_all(
