@@ -48,7 +48,13 @@ def test_mutated_files_are_read_or_refused_by_name(name: str, valid: Path, tmp_p
     assert "report" in name or name == "lock" or found["refused"] > COUNT // 4
 
 
-@pytest.mark.parametrize(("name", "count"), [("disks", 2), ("parents", 1), ("soak", 20)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        *(("disks", 2), ("parents", 1), ("soak", 20)),
+        *(("force", 4), ("links", 4), ("locks", 200), ("caches", 8)),
+    ],
+)
 def test_the_harness_finds_nothing(name: str, count: int, tmp_path: Path) -> None:
     tried, held, failures = harness.ATTACKS[name](count, tmp_path, Random(1))
     assert (tried, failures) == (held, [])

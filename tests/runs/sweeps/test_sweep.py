@@ -11,6 +11,7 @@ import pytest
 import neuro_eqprop as ne
 from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.files.lock import FileLock
 from neuro_eqprop.files.read import FileFormatError
 from neuro_eqprop.runs.executors import Processes, Task, TaskResult
 from neuro_eqprop.runs.executors.task import run_task
@@ -123,9 +124,29 @@ def test_a_second_call_runs_only_what_is_missing_or_failed(tmp_path: Path) -> No
     again = Counting()
     assert ne.sweep(spec, out, executor=again).table.read_bytes() == table  # type: ignore[arg-type]
     assert len(again.tasks) == 2
-    stored[2].write_text("{")
-    with pytest.raises(SweepError, match="remove it and run again"):
-        ne.sweep(spec, out)
+    whole_trial = json.loads(stored[2].read_text())
+    whole_trial["values"]["training"]["test_accuracy"] = [1]
+    for content, words in ((json.dumps(whole_trial), "test_accuracy"), ("{", "JSON")):
+        stored[2].write_text(content)
+        with pytest.raises(SweepError, match=f"{words}.*remove it and run again"):
+            ne.sweep(spec, out)
+
+
+def test_two_sweeps_in_one_folder_do_not_run_at_once(tmp_path: Path) -> None:
+    with (
+        FileLock(tmp_path / ".lock"),
+        pytest.raises(SweepError, match=r"is being written by process \d+"),
+    ):
+        ne.sweep({"axes": {"seed": [0]}}, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["table.csv", "sweep.json", "trials", "best.toml"])
+def test_files_of_others_are_not_replaced_by_a_sweep(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("precious")
+    with pytest.raises(SweepError, match=f"{name} is not of a sweep of this program"):
+        ne.sweep({"axes": {"seed": [0]}}, tmp_path, force=True)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(name, "precious")]
 
 
 def test_another_sweep_needs_another_folder_or_force(tmp_path: Path) -> None:
