@@ -140,7 +140,7 @@ def replace_folder(draft: Path, folder: Path) -> None:
     the system cannot do that, the next call finishes what a kill interrupted. Links and folders
     with other files are refused, see `refuse_foreign`.
     """
-    refuse_foreign(folder)
+    refuse_foreign(folder, force=True)
     before = folder.with_name(f".{folder.name}.before")
     if before.is_dir() and not folder.exists():
         rename(before, folder)
@@ -156,11 +156,16 @@ def replace_folder(draft: Path, folder: Path) -> None:
         remove(before)
 
 
-def refuse_foreign(folder: Path) -> None:
-    """Raise WriteError, which names it, for a file in a folder that `replace_folder` did not write.
+def refuse_foreign(folder: Path, *, force: bool = False) -> None:
+    """Raise WriteError for a folder that exists, unless `force` and `replace_folder` wrote it.
 
-    Files that Python compiled from those in the folder do not count.
+    The error names a file that it did not write. Files that Python compiled from those in the
+    folder do not count.
     """
+    if folder.exists() and not force:
+        raise WriteError(
+            errno.EEXIST, f"{folder} exists already; name another folder or use force=True"
+        )
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise WriteError(errno.EEXIST, f"{folder} is no folder of this program; choose another")
     held = {each.relative_to(folder).as_posix() for each in files_below(folder)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.files.write import (
-    WriteError,
     make_folder,
     refuse_existing,
     refuse_foreign,
@@ -120,11 +118,7 @@ def export_lava(
     if neurons not in NEURONS:
         raise UnknownNameError("kind of neurons", neurons, NEURONS)
     package.check_name(place)
-    if place.exists() and not force:
-        raise WriteError(
-            errno.EEXIST, f"{place} exists already; name another folder or use force=True"
-        )
-    refuse_foreign(place)
+    refuse_foreign(place, force=force)
     steps = kind.steps if steps is None else steps
     rows = model.samples(x)
     spiking = lower_network(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import which
@@ -12,7 +11,6 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files.write import (
-    WriteError,
     make_folder,
     refuse_foreign,
     replace_folder,
@@ -196,11 +194,7 @@ def export_c(
 ) -> CExport:
     """Write a spiking network as C, see `SpikingModel.to_c`."""
     place = Path(folder)
-    if place.exists() and not force:
-        raise WriteError(
-            errno.EEXIST, f"{place} exists already; name another folder or use force=True"
-        )
-    refuse_foreign(place)
+    refuse_foreign(place, force=force)
     made = program_of(spiking, steps=steps, learning=learning)
     found = None
     with temporary_folder(within=make_folder(place.parent)) as temporary:
