@@ -99,7 +99,9 @@ def writes(node: ast.Call, place: int) -> bool:
     """Whether a call to open something has a mode that writes, at a place of its arguments."""
     given = [*node.args[place : place + 1], *(k.value for k in node.keywords if k.arg == "mode")]
     modes = [each.value for each in given if isinstance(each, ast.Constant)]
-    return any(isinstance(mode, str) and set(mode) & set("wax+") for mode in modes)
+    # What follows a colon is a compression, such as r:xz.
+    plain = [mode.partition(":")[0] for mode in modes if isinstance(mode, str)]
+    return any(set(mode) & set("wax+") for mode in plain)
 
 
 def test_only_one_room_writes_files_and_starts_processes() -> None:
@@ -154,6 +156,7 @@ def test_the_lint_sees(line: str) -> None:
         "open('a')",
         "path.open('rb')",
         "gzip.open(path)",
+        'tarfile.open(path, "r:xz")',
         "h5py.File(path, 'r')",
         "text.replace('a', 'b')",
         "replace(settings, beta=1)",
