@@ -128,9 +128,11 @@ def main() -> None:
     x = data.test.x
     print("| network, code | flash | RAM | instructions | operations | cycles by formula |")
     models = {
-        "64-128-10": ne.train("layered", data, hidden=(128,), epochs=given.epochs),
-        "64-16-10": ne.train("layered", data, hidden=(16,), epochs=given.epochs),
-        "64-96-96-10": ne.train("layered", data, hidden=(96, 96), epochs=given.epochs),
+        "64-128-10": ne.train("layered", data, hidden=(128,), epochs=given.epochs, preset="chip"),
+        "64-16-10": ne.train("layered", data, hidden=(16,), epochs=given.epochs, preset="chip"),
+        "64-96-96-10": ne.train(
+            "layered", data, hidden=(96, 96), epochs=given.epochs, preset="chip"
+        ),
     }
     with tempfile.TemporaryDirectory() as name:
         for label, model in models.items():
