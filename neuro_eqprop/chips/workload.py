@@ -250,7 +250,9 @@ def spans_of(synapses: Synapses, fan_out: Ints) -> Ints | None:
     filled = np.flatnonzero(np.diff(rows.indptr))
     found[filled, 0] = rows.indices[rows.indptr[filled]]
     found[filled, 1] = rows.indices[rows.indptr[filled + 1] - 1]
-    return found
+    # Scattered synapses have no ranges to speak of.
+    wide = 2 * float(np.mean(found[filled, 1] - found[filled, 0])) > size
+    return None if wide else found
 
 
 def convolution_shape(synapses: Synapses) -> ConvolutionShape | None:

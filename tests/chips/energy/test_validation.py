@@ -19,7 +19,7 @@ from neuro_eqprop.chips.energy.validation import (
     residuals_of,
     validate_profiles,
 )
-from neuro_eqprop.chips.profile import Overhead
+from neuro_eqprop.chips.profile import Overhead, Tier
 from neuro_eqprop.chips.profiles.load import load_profile, parse_override
 from neuro_eqprop.chips.published import (
     CaseRole,
@@ -143,7 +143,7 @@ def test_the_errors_that_were_to_be_reached(name: str, error: float) -> None:
 def test_loihis_keyword_spotter_lies_in_its_range_and_the_range_is_not_wide() -> None:
     found = predict(published()["loihi1-kws"])
     assert found.within
-    assert found.predicted.high / found.predicted.low < 2
+    assert found.predicted.factor < 3
 
 
 def test_placements_of_published_networks_are_reached(validation: ProfileValidation) -> None:
@@ -158,17 +158,17 @@ def test_placements_of_published_networks_are_reached(validation: ProfileValidat
 def test_constants_of_another_paper_miss_the_spotter_and_that_is_shown() -> None:
     found = predict(published()["loihi1-kws-by-others"])
     assert found.error > 0.5
-    assert not found.within
+    # A changed constant is not calibrated: the range is an order of magnitude.
+    assert found.tier is Tier.ORDER_OF_MAGNITUDE
     assert found.holds is None
     assert found.validates
 
 
-def test_only_predictions_validate() -> None:
-    found = [predict(case) for case in published().values()]
-    assert {each.case.name for each in found if each.validates} == {
-        case.name for case in published().values() if case.role is CaseRole.PREDICTION
-    }
-    assert sum(each.validates for each in found) >= 5
+def test_only_predictions_validate(validation: ProfileValidation) -> None:
+    for each in validation.checks:
+        if each.validates:
+            assert each.case.role is CaseRole.PREDICTION, each.case.name
+    assert len(validation.predictions) >= 5
 
 
 def test_a_case_that_shares_the_source_of_its_constants_is_no_prediction() -> None:
@@ -200,7 +200,7 @@ def test_a_wrong_constant_is_caught() -> None:
 
 
 def test_a_measurement_is_as_certain_as_it_is() -> None:
-    case = replace(published()["odin-biological"], measured=44e-6, uncertainty=2e-6)
+    case = replace(published()["odin-biological"], measured=120e-6, uncertainty=12e-6)
     assert predict(case).within
     assert not predict(replace(case, uncertainty=0.0)).within
 
@@ -235,10 +235,11 @@ def test_a_prediction_without_all_costs_is_a_lower_bound() -> None:
         overrides=(),
         role=CaseRole.PREDICTION,
         measured=2e-3,
-        events={"synop": (1e6, 1e6)},
+        events={"synop": (1e6, 1e6), "neuron_update": 1e6},
+        uncertainty=1e-9,
     )
-    above, below = predict(case), predict(replace(case, measured=1e-6))
-    assert above.missing == ("synop",)
+    above, below = predict(case), predict(replace(case, measured=1e-8))
+    assert above.missing == ("neuron update",)
     # One that holds shows little, one that fails counts as a miss.
     assert (above.within, above.validates) == (True, False)
     assert (below.within, below.validates) == (False, True)
