@@ -28,7 +28,7 @@ def deliveries(shape: NetworkShape, projection: ProjectionShape, target: CoreAll
     core = cores_of(shape, target)
     if projection.convolution is not None:
         return convolution_synapses(projection, core, target.cores)
-    if projection.spans is None or shape.dense(projection):
+    if is_even(shape, projection):
         held = np.bincount(core, minlength=target.cores)
         return np.tile(held * (projection.synapses / (source * size)), (source, 1))
     first, last = projection.spans[:, :1], projection.spans[:, 1:]
@@ -38,6 +38,23 @@ def deliveries(shape: NetworkShape, projection: ProjectionShape, target: CoreAll
     inside = np.maximum(0, inside).astype(np.float64)
     total = inside.sum()
     return np.asarray(inside * (projection.synapses / total) if total else inside)
+
+
+def is_even(shape: NetworkShape, projection: ProjectionShape) -> bool:
+    """Whether the synapses of each source neuron are spread evenly over the target."""
+    known = projection.convolution is not None or projection.spans is not None
+    return not known or (projection.convolution is None and shape.dense(projection))
+
+
+def messages_per_spike(
+    shape: NetworkShape, projection: ProjectionShape, target: CoreAllocation
+) -> float:
+    """Mean number of target cores on which a spike has a synapse."""
+    if not is_even(shape, projection):
+        return float(np.minimum(1.0, deliveries(shape, projection, target)).sum(axis=1).mean())
+    pairs = shape[projection.source].size * shape[projection.target].size
+    held = np.bincount(cores_of(shape, target), minlength=target.cores)
+    return float(np.minimum(1.0, held * (projection.synapses / pairs)).sum())
 
 
 def convolution_synapses(projection: ProjectionShape, core: Ints, cores: int) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.chips.deliveries import deliveries
+from neuro_eqprop.chips.deliveries import messages_per_spike
 from neuro_eqprop.chips.placement import CoreAllocation, Placement
 from neuro_eqprop.chips.profile import Profile
 from neuro_eqprop.chips.workload import NetworkShape
@@ -56,14 +56,34 @@ class SpikeTraffic:
     """Messages that leave the chip."""
 
 
+def count_cores(chips: Ints, places: Ints, *, first: int, shape: tuple[int, int]) -> Ints:
+    """The number of cores in each (chip, column) or (chip, row)."""
+    table = np.zeros(shape, dtype=np.int64)
+    np.add.at(table, (chips - first, places), 1)
+    return table
+
+
+def total_distance(source: Ints, target: Ints) -> float:
+    """Sum of the distances along one axis over all pairs of cores on the same chip."""
+    places = np.arange(source.shape[1])
+    distance = np.abs(places[:, None] - places[None, :])
+    return float(np.einsum("ci,ij,cj->", source, distance, target))
+
+
 def mean_hops(
     mesh: Mesh, source: CoreAllocation, target: CoreAllocation
 ) -> tuple[float, float, float]:
     """Mean hops east-west and north-south of a message, and the fraction that leaves the chip."""
-    (chip, *own), (other, *theirs) = mesh.positions(source), mesh.positions(target)
-    same = chip[:, None] == other[None, :]
-    away = [np.abs(a[:, None] - b[None, :]) * same for a, b in zip(own, theirs, strict=True)]
-    return float(away[0].mean()), float(away[1].mean()), 1.0 - float(same.mean())
+    a, b = mesh.positions(source), mesh.positions(target)
+    first = min(int(a[0][0]), int(b[0][0]))
+    chips = max(int(a[0][-1]), int(b[0][-1])) - first + 1
+    pairs = source.cores * target.cores
+    hops = []
+    for axis, places in ((1, mesh.width), (2, mesh.height)):
+        tables = [count_cores(p[0], p[axis], first=first, shape=(chips, places)) for p in (a, b)]
+        hops.append(total_distance(*tables) / pairs)
+        same = float((tables[0].sum(axis=1) * tables[1].sum(axis=1)).sum()) / pairs
+    return hops[0], hops[1], 1.0 - same
 
 
 def noc_traffic(
@@ -76,8 +96,7 @@ def noc_traffic(
         messages = east_west = north_south = links = 0.0
         for projection in shape.out_of(each.name):
             target = placement[projection.target]
-            sent = np.minimum(1.0, deliveries(shape, projection, target))
-            count = float(sent.sum(axis=1).mean())
+            count = messages_per_spike(shape, projection, target)
             messages += count
             if not each.off_chip:
                 ew, ns, away = mean_hops(mesh, placement[each.name], target)

@@ -82,7 +82,7 @@ class ProjectionShape:
         if self.convolution is not None and fired.shape[1] > 1:
             links = [self.convolution.links(axis).astype(np.float64) for axis in (0, 1)]
             maps = fired.reshape(len(fired), *self.convolution.source).any(axis=1)
-            found = np.einsum("rh,thw,cw->trc", links[0], maps.astype(np.float64), links[1]) > 0
+            found = np.einsum("ri,tij,cj->trc", links[0], maps.astype(np.float64), links[1]) > 0
             channels = self.convolution.target[0]
             return np.asarray(np.repeat(found[:, None], channels, axis=1).reshape(-1, size))
         if self.spans is not None and fired.shape[1] > 1:
