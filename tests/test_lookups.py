@@ -117,7 +117,7 @@ def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
         ),
         (
             lambda n: ne.load_data(n.data.test.x),
-            r"as a Dataset, not as an ndarray; ne.Dataset\(x, y\)",
+            r"a data frame or a mapping of columns, not an ndarray; ne.Dataset\(x, y\) makes",
         ),
         (
             lambda n: ne.learn_on_chip(n.model, n.data),

@@ -111,9 +111,10 @@ def csv_logger(path: str | Path) -> MetricsCallback:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> import neuro_eqprop as ne
     >>> _ = ne.train("layered", "digits", hidden=(8,), epochs=2, progress=ne.csv_logger("log.csv"))
-    >>> open("log.csv").readline().split(",")[:3]
+    >>> Path("log.csv").read_text().split(",")[:3]
     ['epoch', 'train_accuracy', 'test_accuracy']
     """
     rows: list[dict[str, float]] = []

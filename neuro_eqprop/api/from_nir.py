@@ -123,8 +123,8 @@ def from_nir(graph: Any, assume: str | Assumptions | None = None) -> SpikingMode
     >>> graph = model.to_spiking(code="graded").to_nir()
     >>> type(graph).__name__
     'NIRGraph'
-    >>> ne.from_nir(graph)
-    SpikingModel(code graded, input current, 26 neurons, 320 synapses)
+    >>> ne.from_nir(graph).neurons
+    26
     """
     chosen = None if assume is None else find_assumptions(assume)
     name, document = read_document(graph, chosen)

@@ -184,8 +184,8 @@ class Model(TrainedNetwork):
         --------
         >>> import neuro_eqprop as ne
         >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
-        >>> model.to_spiking(code="graded", bits=8)
-        SpikingModel(code graded, input current, 8-bit weights, 26 neurons, 320 synapses)
+        >>> model.to_spiking(code="graded", bits=8).neurons
+        26
         """
         lowered = lower_network(self.network, self.params, code=code, bits=bits, input=input)
         return SpikingModel.of(self, lowered)

@@ -19,6 +19,7 @@ from neuro_eqprop.dynamics.field import Field, State, field
 from neuro_eqprop.dynamics.schedules import DT, Schedule, free_only, tail, three_phase
 from neuro_eqprop.dynamics.solve import Damped
 from neuro_eqprop.files.deadlines import check as check_deadline
+from neuro_eqprop.networks.architectures.normalized import folded
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.operators import Dense
 from neuro_eqprop.networks.ops.numpy import NumpyOps
@@ -199,7 +200,7 @@ def record_spikes(
             ranges=spiking.rate_ranges,
         ),
         sizes=sizes,
-        weights={n: lowered.get(n, spiking.params[n]) for n in dense_connections(model.network)},
+        weights={n: lowered.get(n, spiking.params[n]) for n in dense_connections(spiking.rate)},
         record=recording.record,
     )
     target = one_hot(plan.label, model.network.output.size) if recording.phases else None
@@ -259,6 +260,8 @@ def record_rates(
     """
     network, rows = model.network, model.samples(x)
     params = {name: value.astype(np.float64) for name, value in model.params.items()}
+    # A normalization is part of the weights, as in spikes: synapses then see the recorded input.
+    network, params = folded(network, params) or (network, params)
     beta, steps = model.beta if recording.phases else None, RATE_STEPS if steps is None else steps
     plan = make_plan(
         model,

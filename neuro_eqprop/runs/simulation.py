@@ -167,7 +167,7 @@ def run_spikes(
         backend.name,
         schedule,
         rates,
-        np.concatenate(drive),
+        spiking.output_drive(np.concatenate(drive)),
         counts,
         overflows,
         time.perf_counter() - began,

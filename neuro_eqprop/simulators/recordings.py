@@ -419,7 +419,7 @@ class TraceData:
         if not kind.spikes:
             return np.asarray(course[:, stop - 1])
         mean = course[:, window:stop].mean(axis=1)
-        return self._decoded(layer, np.asarray(mean * self._scale(kind)))
+        return self.decoded(layer, np.asarray(mean * self._scale(kind)))
 
     def running_rate(self, layer: str, phase: str) -> Array:
         """Rate as if the phase had ended at each of its steps (samples, steps, units)."""
@@ -428,10 +428,10 @@ class TraceData:
         course = self.time_course(layer)[:, start:stop]
         least = round(self.origin.steps_per_spike)
         running = running_rate(course, kind, stop - window, least)
-        return self._decoded(layer, running * self._scale(kind))
+        return self.decoded(layer, running * self._scale(kind))
 
-    def _decoded(self, layer: str, firing: Array) -> Array:
-        """Rates from firing rates in 0..1."""
+    def decoded(self, layer: str, firing: Array) -> Array:
+        """Rates of a layer from its firing rates, where those do not lie in the same range."""
         if layer not in self.origin.rate_ranges:
             return firing
         low, high = self.origin.rate_ranges[layer]

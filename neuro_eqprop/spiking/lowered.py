@@ -148,6 +148,10 @@ class LoweredNetwork:
             return rates
         return {name: self.scaled.decode(name, values) for name, values in rates.items()}
 
+    def output_drive(self, drive: Array) -> Array:
+        """Drive of the output in the range of the rate network, from that of its population."""
+        return drive if self.scaled is None else self.scaled.decode(self.rate.output.name, drive)
+
     @property
     def rate_ranges(self) -> Mapping[str, tuple[float, float]]:
         """The rates of layers that stand for firing never and in every step, if not 0 and 1."""

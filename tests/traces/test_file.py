@@ -527,7 +527,8 @@ def test_foreign_truncated_and_missing_files_have_different_errors(
     path.write_text("hello")
     with pytest.raises(TraceError, match="is no HDF5 file"):
         read(path)
-    write(path, episode["spikes"], overwrite=True)
+    path.unlink()
+    write(path, episode["spikes"], overwrite=False)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(TraceError, match="cut short"):

@@ -302,9 +302,9 @@ class EnergyReport:
     >>> data = ne.load_data("digits")
     >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
     >>> run = model.to_spiking(code="rate").run(data.test.x[:4], on="emulator", steps=16)
-    >>> report = ne.estimate_energy(run, ["loihi1", "truenorth"])
+    >>> report = ne.estimate_energy(run, ["loihi1", "spinnaker1"])
     >>> {each.profile: (each.fits, each.bits) for each in report}
-    {'loihi1': (True, 8), 'truenorth': (True, 1)}
+    {'loihi1': (True, 8), 'spinnaker1': (True, 8)}
     """
 
     estimates: tuple[EnergyEstimate, ...]

@@ -167,6 +167,7 @@ def lines(trace: Trace, layer: str, chosen: Ints, limits: PageLimits) -> Json:
         course = smooth(course, widths(trace))
     else:
         held = np.union1d(chosen, units(trace, layer, limits.rows))
+    course = trace.decoded(layer, course)
     kept = evenly_spaced(trace.steps, MAX_STEPS)
     return {
         "units": held.tolist(),
