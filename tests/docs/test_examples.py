@@ -30,6 +30,7 @@ NOT_MODULES = {
     # groups of entry points
     *("neuro_eqprop.models", "neuro_eqprop.rules", "neuro_eqprop.datasets", "neuro_eqprop.codes"),
     *("neuro_eqprop.backends", "neuro_eqprop.activations"),
+    "neuro_eqprop.json",  # the list of the files of a package
 }
 MARKS = {"biology.md": [pytest.mark.brian2, pytest.mark.slow]}
 
