@@ -51,9 +51,9 @@ def options(parser: ArgumentParser) -> None:
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
     cases = "further published measurements, as TOML; repeatable"
     add("--cases", type=Path, action="append", default=[], metavar="FILE", help=cases)
-    measured = "measured runs for `fit`, as TOML or CSV"
+    measured = "measured runs, as TOML or CSV; required by `fit`"
     add("--measured", type=Path, metavar="FILE", help=measured)
-    out = "where `fit` writes the fitted profile, as TOML"
+    out = "where the fitted profile is written, as TOML; required by `fit`"
     add("--out", type=Path, metavar="PROFILE.toml", help=out)
     plot = "write the calibration of `validate` as a figure (.png, .svg or .pdf; default: none)"
     add("--plot", type=Path, metavar="FILE", help=plot)

@@ -77,8 +77,7 @@ def test_zero_switches_patience_validation_and_bound_off_as_the_help_says(tmp_pa
     found = ne.open_run(again).study
     assert (found.get("bound"), found.get("validation"), found.get("patience")) == (0, 0, 0)
     for wrong in ("--patience -1", "--validation -0.1", "--bound -1", "--bound nan"):
-        with pytest.raises(SystemExit, match="2"):
-            main(["train", *wrong.split(), "--out", str(tmp_path / "none")])
+        assert main(["train", *wrong.split(), "--out", str(tmp_path / "none")]) == 2
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_a_network_that_learns_nothing_is_warned_of(settings: dict[str, Any], re
     assert warning is not None
     assert remedy in warning
     learnt = ne.Dataset(x, (x[:, 0] > 0.5).astype(int))
-    assert ne.train("layered", learnt, hidden=(8,), epochs=8).history[-1]["warning"] is None
+    assert ne.train("layered", learnt, hidden=(8,), epochs=60).history[-1]["warning"] is None
 
 
 def test_the_loss_is_in_the_history_and_drawn() -> None:

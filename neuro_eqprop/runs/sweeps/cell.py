@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from neuro_eqprop.data import load_data
 from neuro_eqprop.runs.energy import estimate_energy
 from neuro_eqprop.runs.evaluate import evaluate as evaluate_model
 from neuro_eqprop.runs.run_folder import first_samples
@@ -16,6 +17,7 @@ from neuro_eqprop.runs.simulation_settings import SimulationSettings
 from neuro_eqprop.runs.sweeps.spec import FLOAT, PROFILE
 from neuro_eqprop.runs.train import check_length, load_for, train_loop
 from neuro_eqprop.spiking.lowered import lower_network
+from neuro_eqprop.training.defaults import derive
 from neuro_eqprop.training.loop import TrainingLoop
 from neuro_eqprop.training.study import Study, adapt
 from neuro_eqprop.training.trained import TrainedNetwork
@@ -65,12 +67,12 @@ TRAINING, EVALUATION = tuple(TrainingRow.__annotations__), tuple(SpikingRow.__an
 def run_trial(
     settings: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Train a study, then evaluate the model with each of the given settings.
+    """Train with the stated settings as `train` does, then evaluate with each of the others.
 
     Returns the metrics of the training under `training`, and under `evaluations` a row for each
     evaluation, with its error where it failed.
     """
-    study = adapt(Study(), settings)
+    study = complete(settings)
     data = load_for(study)
     network = study.network(data)
     check_length(study, network, data)
@@ -83,6 +85,11 @@ def run_trial(
         | {"epochs": model.epochs, "parameters": model.parameters, "model_sha256": digest(model)},
         "evaluations": [evaluate(model, data, each) for each in evaluations],
     }
+
+
+def complete(settings: Mapping[str, Any]) -> Study:
+    """The study of the stated settings, with the defaults of `train` for their data."""
+    return derive(settings, load_data(adapt(Study(), settings).dataset))
 
 
 def digest(model: TrainedNetwork) -> str:

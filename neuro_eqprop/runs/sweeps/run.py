@@ -18,7 +18,7 @@ from neuro_eqprop.files.read import read_bytes, read_json
 from neuro_eqprop.files.write import make_folder, remove, write_bytes, write_text
 from neuro_eqprop.runs.executors import Executor, Task, TaskResult
 from neuro_eqprop.runs.executors.task import canonical, outcome_line
-from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING, TrialValues
+from neuro_eqprop.runs.sweeps.cell import EVALUATION, TRAINING, TrialValues, complete
 from neuro_eqprop.runs.sweeps.result import SweepResult
 from neuro_eqprop.runs.sweeps.search import combinations
 from neuro_eqprop.runs.sweeps.spec import (
@@ -240,7 +240,7 @@ def group(
     """Yield each task with its cells, (position, values): one task for each distinct training."""
     found: dict[bytes, list[tuple[int, Values]]] = {}
     for place, values in enumerate(cells):
-        settings = described.study(values).flat()
+        settings = described.stated(values)
         found.setdefault(canonical(settings), []).append((place, values))
     for settings_json, members in found.items():
         evaluations = [described.evaluation(values) for _, values in members]
@@ -299,5 +299,5 @@ def finish(described: Sweep, rows: Sequence[Values], folder: Path) -> SweepResul
     result = SweepResult(described, numbered, folder, files, folder / PAGE)
     if result.has(result.objective):
         axes = {key: result.best()[key] for key in described.axes}
-        write_text(folder / BEST, config.write(described.study(axes)))
+        write_text(folder / BEST, config.write(complete(described.stated(axes))))
     return result

@@ -153,10 +153,14 @@ class Sweep:
                 f"use method 'random' with trials"
             )
 
-    def study(self, values: Mapping[str, Any]) -> Study:
-        """The study of a combination of axis values."""
+    def stated(self, values: Mapping[str, Any]) -> Values:
+        """The settings of the training that a combination of axis values states."""
         chosen = {key: value for key, value in values.items() if key not in (*SPIKING, PROFILE)}
-        return adapt(Study(), flat_names(self.settings) | chosen)
+        return flat_names(self.settings) | chosen
+
+    def study(self, values: Mapping[str, Any]) -> Study:
+        """The study of a combination, before the data complete it."""
+        return adapt(Study(), self.stated(values))
 
     def evaluation(self, values: Mapping[str, Any]) -> Values:
         """The settings of the evaluation as spikes of a combination, with its profile."""
