@@ -35,7 +35,7 @@ def network_of(
     if kind == "looped":
         return looped(INPUTS, 24, OUTPUTS, hidden_rate=hidden, output_rate=output, bound=0.9)
     sizes = (24,) if kind == "one hidden" else (20, 16)
-    feedback = 0.5 if kind == "soft" else 1.0
+    feedback = 0.7 if kind == "soft" else 1.0
     return layered(
         INPUTS, sizes, OUTPUTS, hidden_rate=hidden, output_rate=output, feedback=feedback
     )
