@@ -253,8 +253,8 @@ def test_an_autoencoder_learns_to_reconstruct() -> None:
 
 
 def test_a_variational_autoencoder_learns_through_its_draws() -> None:
-    study = {"hidden": [16, 4], "feedback": 0.1, "batch": 16, "beta": 0.1, "learning_rate": 0.01}
-    study |= {"free_steps": 6, "nudged_steps": 4, "epochs": 8}
+    study = {"hidden": [16, 4], "feedback": 0.1, "batch": 16, "beta": 0.1, "learning_rate": 0.02}
+    study |= {"free_steps": 6, "nudged_steps": 4, "epochs": 12}
     noise = {"deviation": 0.4, "variance": 0.05}
     found = run("variational", {"study": study, **noise})
     assert found["error"] < 0.9

@@ -50,7 +50,7 @@ class SpikingRow(TypedDict, total=False):
     joules_low: float | None
     joules_high: float | None
     latency: float | None
-    fits: bool
+    fits: bool | None
     error: str | None
 
 
