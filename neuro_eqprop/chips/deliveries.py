@@ -28,7 +28,7 @@ def deliveries(shape: NetworkShape, projection: ProjectionShape, target: CoreAll
     core = cores_of(shape, target)
     if projection.convolution is not None:
         return convolution_synapses(projection, core, target.cores)
-    if is_even(shape, projection):
+    if projection.spans is None or is_even(shape, projection):
         held = np.bincount(core, minlength=target.cores)
         return np.tile(held * (projection.synapses / (source * size)), (source, 1))
     first, last = projection.spans[:, :1], projection.spans[:, 1:]
@@ -42,8 +42,9 @@ def deliveries(shape: NetworkShape, projection: ProjectionShape, target: CoreAll
 
 def is_even(shape: NetworkShape, projection: ProjectionShape) -> bool:
     """Whether the synapses of each source neuron are spread evenly over the target."""
-    known = projection.convolution is not None or projection.spans is not None
-    return not known or (projection.convolution is None and shape.dense(projection))
+    if projection.convolution is not None:
+        return False
+    return projection.spans is None or shape.dense(projection)
 
 
 def messages_per_spike(

@@ -110,7 +110,8 @@ class VerifiedFiles(NUMBA.caching.IndexDataCacheFile):  # type: ignore[misc]
         digest, content = stored[:32], stored[32:]
         if sha256(content).digest() != digest:
             return None
-        *known, data = pickle.loads(content)
+        # A file of the own cache, as Numba reads it; see docs/explanation/threats.md.
+        *known, data = pickle.loads(content)  # nosec B301
         return data if known == [self._version, self._source_stamp, key] else None
 
 

@@ -352,7 +352,7 @@ def test_a_run_that_hangs_is_ended_at_the_deadline(room: Room) -> None:
 def test_a_process_that_is_killed_is_noticed_before_the_deadline(room: Room) -> None:
     started = monotonic()
     thread = room.disturb(lambda: os.kill(room.forks()[-1], signal.SIGKILL))
-    with pytest.raises(BackendError, match="one of its processes died|was ended by signal 9"):
+    with pytest.raises(BackendError, match=r"one of its processes died|was ended by signal 9"):
         measure(long(), MemorySink(), deadline=60.0)
     thread.join()
     assert monotonic() - started < 50

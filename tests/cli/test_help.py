@@ -141,7 +141,10 @@ def test_learn_shows_placeholders_and_choices_like_train() -> None:
     [
         (["trian"], "did you mean train?"),
         (["--verison"], "unknown option --verison; did you mean --version?"),
-        (["profiles", "shw", "loihi1"], "'shw' is none of list, show, explain, validate, fit; did you"),
+        (
+            ["profiles", "shw", "loihi1"],
+            "'shw' is none of list, show, explain, validate, fit; did you",
+        ),
         (["--json", "doctor"], "options follow the command, as in `neuro-eqprop doctor --json`"),
         (["traces", "exprt", "x.h5"], "did you mean export?"),
         (["completion", "fish"], "'fish' is none of bash, zsh, tcsh"),

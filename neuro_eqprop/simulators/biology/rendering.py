@@ -154,7 +154,7 @@ def compiled(source: str) -> Callable[..., None]:
         "interpolate": interpolate,
         "__name__": __name__,
     }
-    exec(code, scope)
+    exec(code, scope)  # nosec B102: the equations of this package
     return cast(Callable[..., None], outer(scope[name]))
 
 
@@ -202,7 +202,7 @@ class CompiledCells:
         values = {name: each.value for name, each in self.equations.constants.items()}
         for name, text in self.equations.initial:
             scope = {**values, **{other: self.state[known.index(other), 0, 0] for other in known}}
-            resting = eval(text, {"__builtins__": {}}, scope)
+            resting = eval(text, {"__builtins__": {}}, scope)  # nosec B307: as above
             self.state[known.index(name)] = np.where(self.poisson, 0.0, resting)
         self._last = np.full((samples, size), NEVER)
         self._wiring = self._connect(samples, size)
