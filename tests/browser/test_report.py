@@ -208,6 +208,7 @@ def click(seen: Visit, row: int, column: int) -> None:
         return [box.x + shape.xaxis._offset + shape.xaxis.l2p({column}),
                 box.y + shape.yaxis._offset + shape.yaxis.l2p({row})]; }})()"""
     x, y = seen.page.evaluate(script)
+    seen.page.wait_for_timeout(400)  # Plotly takes two clicks within 300 ms for a double click
     seen.page.mouse.move(x, y)
     seen.page.mouse.click(x, y)
 
