@@ -26,7 +26,7 @@ from neuro_eqprop.traces.summary import parts, population_summaries
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from neuro_eqprop.traces.lazy import Progress
+    from neuro_eqprop.traces.lazy import TraceProgress
     from neuro_eqprop.traces.trace import Trace
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -150,7 +150,7 @@ def epochs_of(trace: Trace) -> int:
     return len(trace.epochs.get("epoch", ()))
 
 
-def time_left(seen: Progress, pace: float, waited: float) -> float | None:
+def time_left(seen: TraceProgress, pace: float, waited: float) -> float | None:
     """Estimate the remaining seconds, from epochs for a training, otherwise from samples."""
     done = epochs_of(seen.trace)
     if seen.epochs:
@@ -159,7 +159,7 @@ def time_left(seen: Progress, pace: float, waited: float) -> float | None:
     return (seen.announced - seen.taken) / pace if pace and seen.taken < seen.announced else None
 
 
-def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]:
+def picture(path: Path, seen: TraceProgress, pace: float, waited: float) -> list[str]:
     """Return the lines of the live view: progress, metrics, and rates of the last samples.
 
     `pace` is in samples per second; `waited` is the time since the last sample in seconds.

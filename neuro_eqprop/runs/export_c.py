@@ -25,7 +25,7 @@ from neuro_eqprop.simulators.c.export import CExport, operations, readme, sizes,
 from neuro_eqprop.simulators.c.program import (
     INPUT_ONE,
     Entry,
-    Feed,
+    HostInput,
     Program,
     integer_input,
     learning_program,
@@ -115,7 +115,7 @@ def inputs_of(spiking: LoweredNetwork) -> Entry:
             )
         base = reduced(whole)[1] * FINEST
         for name, sign in signed_populations(rate[connection.target], coding):
-            feeds.append(Feed(name, synapses.scaled(sign), base))
+            feeds.append(HostInput(name, synapses.scaled(sign), base))
     return Entry(features, tuple(feeds), {feed.target: coding.grid for feed in feeds})
 
 

@@ -200,7 +200,7 @@ def loaded(source: str | Path | TraceData, caller: str) -> TraceData:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TraceProgress:
     """Progress of a run, from the trace that it is writing."""
 
     trace: Trace
@@ -213,8 +213,8 @@ class Progress:
     """Number of epochs that the run will train; 0 if it does not train."""
 
 
-def read_progress(path: Path, *, last: int) -> Progress:
+def read_progress(path: Path, *, last: int) -> TraceProgress:
     """Last samples of a trace that may still be growing, and the progress of its run."""
     with open_trace(path) as trace:
         recent = trace.load(samples=slice(max(0, trace.samples - last), None))
-        return Progress(recent, trace.samples, trace.announced, trace.reader.announced_epochs)
+        return TraceProgress(recent, trace.samples, trace.announced, trace.reader.announced_epochs)

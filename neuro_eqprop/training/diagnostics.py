@@ -35,7 +35,7 @@ from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.gradients import implicit_gradient, output_values
 from neuro_eqprop.training.rules.asymmetric import one_way_connections
 from neuro_eqprop.training.rules.base import Batch, UpdateRule
-from neuro_eqprop.training.rules.contrastive import Path, path_of
+from neuro_eqprop.training.rules.contrastive import UpdatePath, path_of
 from neuro_eqprop.training.rules.phases import plain_solvers, settle_phases, settling
 from neuro_eqprop.training.settings import Nudging, Rule, RuleSettings
 
@@ -257,7 +257,7 @@ def drift_of(free: Field, batch: Batch, settings: RuleSettings, ops: TorchOps) -
     rest, nudged = phases.rest.state, phases.phases[phases.schedule[-1].name].state
     solver, stop = settling(settings, measured=True).free, Stop(None, settings.nudged_steps)
     later = solve(free, rest, solver, stop).state
-    if path_of(ops, free.network, settings) is Path.DISPLACEMENT:
+    if path_of(ops, free.network, settings) is UpdatePath.DISPLACEMENT:
         now = predictions(free, rest)
         moved = float((batch.target - now).norm())
         far = float((predictions(free, later) - now).norm())

@@ -17,7 +17,12 @@ from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.gradients import implicit
 from neuro_eqprop.training.rules.base import Batch
-from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of, phase_gradients
+from neuro_eqprop.training.rules.contrastive import (
+    UpdatePath,
+    contrastive,
+    path_of,
+    phase_gradients,
+)
 from neuro_eqprop.training.rules.phases import settle_phases
 from neuro_eqprop.training.settings import RuleSettings
 from neuro_eqprop.training.study import make_study
@@ -73,7 +78,7 @@ def update(kind: str, beta: float, dtype: torch.dtype, *, phases: bool) -> dict[
             settled = settle_phases(field(ops, network, tensors, batch.x), batch, config)
             found = phase_gradients(settled, batch, config, scale=-1.0 / SAMPLES)
         else:
-            assert path_of(ops, network, config) is Path.DISPLACEMENT
+            assert path_of(ops, network, config) is UpdatePath.DISPLACEMENT
             found = dict(contrastive(ops, network, tensors, batch, config).gradients)
     return {name: SAMPLES * ops.to_numpy(value) for name, value in found.items()}
 
@@ -109,7 +114,7 @@ def test_a_layer_that_the_nudge_does_not_reach_in_time_stays(model: str) -> None
     params = {name: ops.from_numpy(value) for name, value in start.items()}
     batch = Batch(ops.from_numpy(x), ops.from_numpy(one_hot(y, 3)), measured=True)
     config = replace(study.rule, free_steps=9, nudged_steps=1)
-    assert path_of(ops, network, config) is Path.DISPLACEMENT
+    assert path_of(ops, network, config) is UpdatePath.DISPLACEMENT
     found = contrastive(ops, network, params, batch, config).gradients
     memories = [layer.name for layer in network.moving if "memory" in layer.name]
     assert memories

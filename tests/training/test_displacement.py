@@ -32,7 +32,7 @@ from neuro_eqprop.training.fast.layer_state import add_transpose, displace
 from neuro_eqprop.training.gradients import implicit
 from neuro_eqprop.training.loop import TrainingLoop, sample_source
 from neuro_eqprop.training.rules.base import Batch
-from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
+from neuro_eqprop.training.rules.contrastive import UpdatePath, contrastive, path_of
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.rules.phases import Settling, relax
 from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule
@@ -307,11 +307,11 @@ def test_the_path_of_a_network_is_stated() -> None:
         "hebbian", nudging=Nudging.POSITIVE, beta=0.05, free_steps=2, nudged_steps=1
     )
     ops, deep = TorchOps(), network_of("three", RELU, LINEAR)
-    assert path_of(ops, deep, config) is Path.DISPLACEMENT
-    assert path_of(ops, network_of("looped", TANH, LINEAR), config) is Path.DISPLACEMENT
-    assert path_of(ops, network_of("one", TANH, LINEAR), config) is Path.DISPLACEMENT
-    assert path_of(ops, network_of("one", RELU, LINEAR), config) is Path.ONE_HIDDEN
-    assert path_of(NumpyOps(), deep, config) is Path.PHASES
+    assert path_of(ops, deep, config) is UpdatePath.DISPLACEMENT
+    assert path_of(ops, network_of("looped", TANH, LINEAR), config) is UpdatePath.DISPLACEMENT
+    assert path_of(ops, network_of("one", TANH, LINEAR), config) is UpdatePath.DISPLACEMENT
+    assert path_of(ops, network_of("one", RELU, LINEAR), config) is UpdatePath.ONE_HIDDEN
+    assert path_of(NumpyOps(), deep, config) is UpdatePath.PHASES
     for other in (
         replace(config, tolerance=1e-6),
         replace(config, anderson=3),
@@ -320,7 +320,7 @@ def test_the_path_of_a_network_is_stated() -> None:
         replace(config, nudging=Nudging.HOLOMORPHIC),
         replace(config, name=Rule.VECTOR_FIELD),
     ):
-        assert path_of(ops, deep, other) is Path.PHASES
+        assert path_of(ops, deep, other) is UpdatePath.PHASES
 
 
 def test_a_nudge_too_small_for_differences_of_rates_is_resolved_by_displacement() -> None:
@@ -334,9 +334,9 @@ def test_a_nudge_too_small_for_differences_of_rates_is_resolved_by_displacement(
     wanted = by_phases(TorchOps(torch.float64), network, params, batch, config.schedule(1e-3))
     for name, gradient in wanted.items():
         assert torch.allclose(found[name].double(), gradient, rtol=0.01, atol=1e-4)
-    assert path_of(ops, network, replace(config, beta=0.05)) is Path.ONE_HIDDEN
+    assert path_of(ops, network, replace(config, beta=0.05)) is UpdatePath.ONE_HIDDEN
     falling = replace(config, beta=0.05, beta_end=1e-5)
-    assert path_of(ops, network, falling) is Path.DISPLACEMENT
+    assert path_of(ops, network, falling) is UpdatePath.DISPLACEMENT
 
 
 def test_other_networks_are_left_to_the_phases() -> None:
@@ -382,7 +382,7 @@ def test_a_training_step_reads_nothing_back_from_the_device(
     network, ops = study.network(data), TorchOps(device="meta")
     loop = TrainingLoop(study, network, data, ops=ops)
     x, y = ops.from_numpy(data.train.x), ops.from_numpy(np.eye(4))
-    assert path_of(ops, network, study.rule) is Path.DISPLACEMENT
+    assert path_of(ops, network, study.rule) is UpdatePath.DISPLACEMENT
     update = loop.advance(Batch(x, y, measured), 0.01)
     assert update.loss.is_meta
     assert update.correct.is_meta

@@ -25,7 +25,7 @@ from neuro_eqprop.training.fast.one_hidden import (
     update_one_hidden,
 )
 from neuro_eqprop.training.rules.base import Batch
-from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
+from neuro_eqprop.training.rules.contrastive import UpdatePath, contrastive, path_of
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.rules.phases import SWEEPS, Settling, relax, settle_phases
 from neuro_eqprop.training.settings import ContrastiveSettings, Nudging, Rule
@@ -161,9 +161,9 @@ def test_training_takes_the_compiled_way_and_probes_the_plain_one() -> None:
         params, batch = given(network, ops)
         free, recipe = field(ops, network, params, batch.x), RECIPE
         assert is_worth_compiling(free) == wanted
-        assert path_of(ops, network, recipe) is Path.ONE_HIDDEN
-        assert path_of(ops, network, replace(recipe, name=Rule.VECTOR_FIELD)) is Path.PHASES
-        assert path_of(ops, network, replace(recipe, damping=0.5)) is Path.PHASES
+        assert path_of(ops, network, recipe) is UpdatePath.ONE_HIDDEN
+        assert path_of(ops, network, replace(recipe, name=Rule.VECTOR_FIELD)) is UpdatePath.PHASES
+        assert path_of(ops, network, replace(recipe, damping=0.5)) is UpdatePath.PHASES
         plain = settle_phases(free, batch, recipe)
         slopes = hebbian(
             ops,

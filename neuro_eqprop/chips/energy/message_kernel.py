@@ -32,7 +32,7 @@ def leave(link: int, time: float, left: Array, count: Ints) -> None:
     count[link] += 1
 
 
-class Progress(NamedTuple):
+class CoreProgress(NamedTuple):
     """How far each core has come in a step."""
 
     first: Ints
@@ -47,7 +47,7 @@ class Progress(NamedTuple):
 
 @inner
 def advance(
-    core: int, senders: Senders, seconds: Seconds, fired: Bits, resting: Bits, at: Progress
+    core: int, senders: Senders, seconds: Seconds, fired: Bits, resting: Bits, at: CoreProgress
 ) -> None:
     """Work through the neurons of a core until its next message."""
     outside = core == len(at.ready) - 1
@@ -95,7 +95,7 @@ def follow(  # noqa: C901, PLR0912, PLR0915 - one loop over messages, all of it 
         received = np.zeros(cores, dtype=np.int64)
         served = np.zeros(cores)
         last_in = np.zeros(cores)
-        at = Progress(
+        at = CoreProgress(
             first,
             first[:cores].copy(),
             np.full(cores, -1, dtype=np.int64),

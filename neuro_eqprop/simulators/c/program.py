@@ -93,7 +93,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class SynapsePath:
     """A projection, or the way of an input to a population; `source` is empty for inputs."""
 
     source: str
@@ -157,7 +157,7 @@ def most_sent(neurons: Neurons) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class HostInput:
     """The way of the input to a population that the host would feed: x W, rounded twice."""
 
     target: str
@@ -173,8 +173,8 @@ class Program:
     title: str
     cells: tuple[Cells, ...]
     tables: tuple[Table, ...]
-    paths: tuple[Path, ...]
-    feeds: tuple[Path, ...]
+    paths: tuple[SynapsePath, ...]
+    feeds: tuple[SynapsePath, ...]
     output: str
     features: int
     input_most: int
@@ -202,7 +202,7 @@ def reduced(values: Array) -> tuple[Array, int]:
     return (whole // common).astype(np.float64), common
 
 
-class Tables:
+class WeightTables:
     """The tables of a program; a matrix and its transpose share one."""
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class Entry:
 
     features: int
     """The number of inputs."""
-    feeds: tuple[Feed, ...] = ()
+    feeds: tuple[HostInput, ...] = ()
     """Weights from the inputs to populations."""
     driven: Mapping[str, float] = field(default_factory=dict)
     """Populations with a current, each with the grid that it is rounded to."""
@@ -252,7 +252,7 @@ def make_program(
     checked. `title` is what a comment calls the network.
     """
     names = identifiers(population.name for population in network.populations)
-    tables = Tables()
+    tables = WeightTables()
     paths = tuple(
         path_of(network, names, projection, *tables.place(integer_synapses(network, projection)))
         for projection in network.projections
@@ -289,7 +289,7 @@ def learning_program(
         raise BackendError("C compares one phase with one other; use three phases or two")
     assert network.fixed is not None
     names = identifiers(population.name for population in network.populations)
-    tables, paths = Tables(), list[Path]()
+    tables, paths = WeightTables(), list[SynapsePath]()
     own: dict[str, Table] = {}
     for each in effective_weights(plastic, 0):
         projection = each.projection
@@ -330,9 +330,9 @@ def path_of(
     table: Table,
     backwards: bool,
     factor: int,
-) -> Path:
+) -> SynapsePath:
     """The path of a projection, with its weights in a table."""
-    return Path(
+    return SynapsePath(
         names[projection.source],
         names[projection.target],
         table,
@@ -395,12 +395,12 @@ def current_shifts(value: float, grid: float, unit: float) -> tuple[int, ...]:
 def input_paths(
     network: SpikingNetwork,
     names: Mapping[str, str],
-    tables: Tables,
+    tables: WeightTables,
     entry: Entry,
-) -> tuple[tuple[Path, ...], dict[str, tuple[int, ...]], int]:
+) -> tuple[tuple[SynapsePath, ...], dict[str, tuple[int, ...]], int]:
     """The ways of the input, the shifts of each current, and the largest input."""
     assert network.fixed is not None
-    paths, shifts, most = list[Path](), dict[str, tuple[int, ...]](), INPUT_TOP
+    paths, shifts, most = list[SynapsePath](), dict[str, tuple[int, ...]](), INPUT_TOP
     for name, grid in entry.driven.items():
         unit = network.fixed.units[name]
         mine = [feed for feed in entry.feeds if feed.target == name]
@@ -410,7 +410,7 @@ def input_paths(
             rows = rows + absolute_row_sums(whole)
             table, backwards, factor = tables.place(whole)
             mean = whole.count / whole.shape[1]
-            paths.append(Path("", names[name], table, backwards, factor, fan_out=mean))
+            paths.append(SynapsePath("", names[name], table, backwards, factor, fan_out=mean))
         shifts[name] = current_shifts(base / INPUT_ONE, grid, unit)
         graded = network[name].neuron.graded
         sums = max(float(rows.max()), 1.0)

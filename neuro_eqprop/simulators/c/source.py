@@ -16,8 +16,8 @@ from neuro_eqprop.simulators.c.learning_source import (
 from neuro_eqprop.simulators.c.program import (
     INPUT_ONE,
     Cells,
-    Path,
     Program,
+    SynapsePath,
     Table,
     c_type,
     limit,
@@ -306,7 +306,7 @@ def helpers(program: Program) -> list[str]:
     return [HELPERS[name] for name, needed in used.items() if needed]
 
 
-def path_function(program: Program, path: Path, number: int) -> list[str]:
+def path_function(program: Program, path: SynapsePath, number: int) -> list[str]:
     """The function that adds the messages of a source to the sums of a target."""
     target = program[path.target]
     field = "nudge" if path.beta else "sum"
@@ -351,7 +351,7 @@ def path_function(program: Program, path: Path, number: int) -> list[str]:
 
 
 def dense(
-    synapses: DenseSynapses, path: Path, message: list[str], onto: str, weight: str
+    synapses: DenseSynapses, path: SynapsePath, message: list[str], onto: str, weight: str
 ) -> list[str]:
     """The loops of a matrix."""
     targets, sources = synapses.shape
@@ -364,7 +364,7 @@ def dense(
 
 
 def sparse(
-    synapses: SparseSynapses, path: Path, message: list[str], onto: str, weight: str
+    synapses: SparseSynapses, path: SynapsePath, message: list[str], onto: str, weight: str
 ) -> list[str]:
     """The loops of a sparse matrix; the inner one has the largest fan-out as its bound."""
     starts, name = synapses.T.indptr, path.table.name

@@ -14,6 +14,7 @@ from neuro_eqprop.networks.operators.embedding import Embedding
 from neuro_eqprop.networks.ops.protocol import Values
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.fast import chain as chains
+from neuro_eqprop.training.fast import layer_kernels
 from neuro_eqprop.training.fast.chain import Nudge, Rest
 from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.layer_state import as_array
@@ -88,8 +89,6 @@ def evaluate_compiled(
     """The same by one pass of compiled code; None where it cannot access the values."""
     if ops.numpy_view(output) is None or output.ndim != 2:
         return None
-    from neuro_eqprop.training.fast import layer_kernels
-
     arrays = as_array(output.contiguous()), as_array(target.contiguous())
     correct, cost = layer_kernels.evaluate(*arrays, network.cost is Cost.CROSS_ENTROPY)
     return cost / len(target), correct

@@ -25,7 +25,7 @@ import torch
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.networks.activations import HYPERBOLIC, Activation
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.fast import couplings
+from neuro_eqprop.training.fast import couplings, layer_kernels, pooling_kernels
 from neuro_eqprop.training.fast.couplings import Tensor
 
 
@@ -86,9 +86,7 @@ def units_of(
 
 
 def kernels_of(pool: int) -> ModuleType:
-    """The compiled code of plain or pooled layers, imported when it is needed."""
-    from neuro_eqprop.training.fast import layer_kernels, pooling_kernels
-
+    """The compiled code of plain or pooled layers."""
     return layer_kernels if pool == 1 else pooling_kernels
 
 
@@ -342,8 +340,6 @@ def add_transpose(ops: TorchOps, matrix: Tensor) -> Tensor:
     """The matrix, which may be overwritten, plus its transpose."""
     if ops.numpy_view(matrix) is None or not matrix.is_contiguous():
         return matrix + matrix.T
-    from neuro_eqprop.training.fast import layer_kernels
-
     layer_kernels.add_transpose(as_array(matrix))
     return matrix
 

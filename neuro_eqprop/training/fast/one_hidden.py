@@ -19,6 +19,7 @@ from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.dynamics.solve import Equilibrium, Stop, fixed_steps_result
 from neuro_eqprop.networks.network import DENSE, Cost, Network
 from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.training.fast import one_hidden_kernel
 from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.rules.base import Batch, BatchUpdate
 
@@ -103,11 +104,9 @@ def relax_one_hidden(
     results = numpy_views(ops, s, o)
     if known is None or results is None:
         return None
-    from neuro_eqprop.training.fast.one_hidden_kernel import settle
-
     change = np.empty((free.batch, len(schedule) if measured else 0))
     packed = plan_of(network, schedule, known[0].dtype).pack(*known)
-    settle(packed, results[0], results[1], change)
+    one_hidden_kernel.settle(packed, results[0], results[1], change)
     found: dict[str, Equilibrium] = {}
     for k, phase in enumerate(schedule):
         state, last = {hidden.name: s[k], output.name: o[k]}, change[:, k] if measured else change
@@ -132,13 +131,11 @@ def update_one_hidden(
     results = numpy_views(ops, shift, *gradients)
     if known is None or results is None:
         return None
-    from neuro_eqprop.training.fast.one_hidden_kernel import update
-
     plan = plan_of(network, schedule, known[0].dtype)
     packed, number = plan.pack(*known), known[0].dtype.type
     change = np.empty((samples, int(batch.measured)))
     scales = number(-plan.steepness / samples), number(plan.stiffness)
-    correct, cost = update(packed, *scales, PackedUpdate(*results), change)
+    correct, cost = one_hidden_kernel.update(packed, *scales, PackedUpdate(*results), change)
     if not np.isfinite(results[-1].sum()):
         return None
     found = {

@@ -14,11 +14,12 @@ import numpy as np
 import torch
 
 from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.training.fast import output_kernels
 from neuro_eqprop.training.fast.couplings import DenseCoupling, Tensor
 from neuro_eqprop.training.fast.layer_state import LayerState, PlainState, PooledState, as_array
+from neuro_eqprop.training.fast.output_kernels import Readout
 
 if TYPE_CHECKING:
-    from neuro_eqprop.training.fast.output_kernels import Readout
     from neuro_eqprop.training.fast.structure import Chain
 
 
@@ -150,8 +151,6 @@ def squared_block_of(chain: Chain) -> PlainBlock | PooledBlock | None:
     readout, node = readout_of(chain), chain.nodes[chain.readouts[0].other]
     if readout is None or not chain.feeds_back_at_rest or node.loops or not node.units.clipped:
         return None
-    from neuro_eqprop.training.fast import output_kernels
-
     kind = PooledBlock if node.units.pool > 1 else PlainBlock
     return kind(readout, output_kernels)
 
@@ -161,8 +160,6 @@ def softmax_block_of(chain: Chain) -> SoftmaxBlock | None:
     readout = readout_of(chain)
     if readout is None or chain.feeds_back_at_rest or chain.nodes[chain.readers[0]].units.pool > 1:
         return None
-    from neuro_eqprop.training.fast import output_kernels
-
     return SoftmaxBlock(readout, output_kernels)
 
 
@@ -181,8 +178,6 @@ def readout_of(chain: Chain) -> Readout | None:
         and output.bias == output.shape
     ):
         return None
-    from neuro_eqprop.training.fast.output_kernels import Readout
-
     weight, rates = as_array(link.coupling.weight), (node.layer.activation, output.activation)
     limits = np.array([x for rate in rates for x in (rate.low, rate.high)], dtype=weight.dtype)
     bias, gain = as_array(chain.params[output.name]), weight.dtype.type(link.gain)

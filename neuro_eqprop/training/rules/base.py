@@ -52,7 +52,7 @@ class BatchUpdate:
     steps: Mapping[str, float] | None = None
     """Mean steps of a sample by phase, if they differ from the settings'."""
     path: str | None = None
-    """How a contrastive rule computed it, see `training.rules.contrastive.Path`."""
+    """How a contrastive rule computed it, see `training.rules.contrastive.UpdatePath`."""
 
 
 Update: TypeAlias = Callable[[Any, Network, Mapping[str, Values], Batch, Any], BatchUpdate]

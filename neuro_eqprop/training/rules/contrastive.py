@@ -40,7 +40,7 @@ from neuro_eqprop.training.rules.phases import (
 from neuro_eqprop.training.settings import VECTOR_FIELDS, Nudging, RuleSettings
 
 
-class Path(Enum):
+class UpdatePath(Enum):
     """How the update of a batch is computed; all agree at equilibrium."""
 
     ONE_HIDDEN = "one-hidden"
@@ -56,16 +56,16 @@ RESOLVED_NEXT_TO_OUTPUT = 5e-4
 """As `phases.RESOLVED`, of a layer that the output itself nudges: little attenuates it."""
 
 
-def path_of(ops: Ops, network: Network, settings: RuleSettings) -> Path:
+def path_of(ops: Ops, network: Network, settings: RuleSettings) -> UpdatePath:
     """The path that the update of a network takes."""
     schedule, solvers = settings.schedule(), settling(settings, measured=False)
     plain = settings.name not in VECTOR_FIELDS and settings.nudging != Nudging.HOLOMORPHIC
     if not (plain and uses_plain_sweeps(schedule, solvers) and isinstance(ops, TorchOps)):
-        return Path.PHASES
+        return UpdatePath.PHASES
     resolved = smallest_displacement(network, settings) >= RESOLVED_NEXT_TO_OUTPUT
     if resolved and has_one_hidden_layer(network) and ops.device == "cpu":
-        return Path.ONE_HIDDEN
-    return Path.DISPLACEMENT if is_supported(network) else Path.PHASES
+        return UpdatePath.ONE_HIDDEN
+    return UpdatePath.DISPLACEMENT if is_supported(network) else UpdatePath.PHASES
 
 
 cached_path = keep_last(path_of)
@@ -87,14 +87,14 @@ def contrastive(
 ) -> BatchUpdate:
     """The update of a batch from its free and nudged equilibria."""
     path, found = cached_path(ops, network, settings), None
-    if path is Path.DISPLACEMENT and isinstance(ops, TorchOps):
+    if path is UpdatePath.DISPLACEMENT and isinstance(ops, TorchOps):
         schedule = schedule_of(settings, batch.beta)
         found = update_by_displacement(ops, network, params, batch, schedule)
-    elif path is Path.ONE_HIDDEN and batch.x.dtype.itemsize == 4:
+    elif path is UpdatePath.ONE_HIDDEN and batch.x.dtype.itemsize == 4:
         schedule = schedule_of(settings, batch.beta)
         found = update_one_hidden(ops, network, params, batch, schedule)
     if found is None:
-        path = Path.PHASES
+        path = UpdatePath.PHASES
         found = update_by_phases(ops, network, params, batch, settings)
     return replace(found, path=path.value)
 
