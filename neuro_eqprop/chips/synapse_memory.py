@@ -185,11 +185,6 @@ class SynapseMemory:
         mean = projection.synapses / self.shape[projection.source].size
         return min(float(cores), mean), min(cores, projection.max_fan_out)
 
-    def destinations(self, name: str, cores: Mapping[str, int]) -> int:
-        """Cores that one neuron of a population sends spikes to."""
-        links = self.shape.out_of(name)
-        return sum(self.reach(each, cores[each.target])[1] for each in links)
-
     def out_axons(self, name: str, n: int, cores: Mapping[str, int]) -> int:
         """Output axons of a core with `n` neurons; shared kernels need one per feature map."""
         division, total = self.division(name), 0

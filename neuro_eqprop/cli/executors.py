@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from neuro_eqprop.cli.command import Json, UsageError, positive_int, set_completions
 from neuro_eqprop.runs.executors import EXECUTORS, make_executor
 from neuro_eqprop.runs.executors.dask import Tls
 from neuro_eqprop.runs.workers import Shared
-
-if TYPE_CHECKING:
-    from neuro_eqprop.runs.workers import Shared
 
 TLS = {
     "tls_ca": "certificate of the authority",

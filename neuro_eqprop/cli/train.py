@@ -6,7 +6,6 @@ import re
 import warnings
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -31,9 +30,6 @@ from neuro_eqprop.runs.run_folder import STUDY, check_begun
 from neuro_eqprop.training import study as config
 from neuro_eqprop.training.defaults import PRESETS, derive, is_complete
 from neuro_eqprop.training.study import Study
-
-if TYPE_CHECKING:
-    from neuro_eqprop.training.study import Study
 
 SETTINGS = (
     *("dataset", "model", "hidden", "activation", "output", "bound", "feedback"),

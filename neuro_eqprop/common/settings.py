@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from math import inf
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -52,11 +52,6 @@ def limits_of(of: Field[Any]) -> Limits:
 def settings_of(kind: type[DataclassInstance]) -> dict[str, Field[Any]]:
     """The settings of a class by name, without the field `name`."""
     return {f.name: f for f in fields(kind) if f.name != "name"}
-
-
-def default_of(of: Field[Any]) -> Any:  # noqa: ANN401
-    """The default of a field."""
-    return of.default if of.default_factory is MISSING else of.default_factory()
 
 
 def check(settings: DataclassInstance) -> None:
