@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import exp, sqrt
 from typing import TypeAlias
 
 from neuro_eqprop.chips.boundary import Boundary
@@ -175,9 +176,22 @@ class Fit:
 
     keys: tuple[str, ...]
     covariance: tuple[tuple[float, ...], ...]
-    """Of the constants, in the order of the keys, in SI units."""
+    """Of the logarithms of the constants, in the order of the keys."""
     left_out: Mapping[str, float]
     """By run, the logarithm of measured over predicted with this run left out of the fit."""
+    unpriced: tuple[str, ...] = ()
+    """Costs of the runs that the profile does not have; others take their joules."""
+
+    def factor(self, joules: Mapping[str, float]) -> float:
+        """The range to both sides, as a factor, of a sum with these joules by constant."""
+        total = sum(joules.values())
+        shares = [joules.get(key, 0.0) / total for key in self.keys] if total else []
+        variance = sum(
+            a * b * each
+            for a, row in zip(shares, self.covariance, strict=False)
+            for b, each in zip(shares, row, strict=False)
+        )
+        return exp(2 * sqrt(max(variance, 0.0)))
 
 
 Entry: TypeAlias = Quantity | Unknown | Included

@@ -14,6 +14,7 @@ import neuro_eqprop as ne
 from neuro_eqprop.chips.energy.figures import plot_calibration, save_figure
 from neuro_eqprop.chips.energy.text import print_sources
 from neuro_eqprop.chips.energy.validation import validate_profiles
+from neuro_eqprop.chips.profile import ORDER_OF_MAGNITUDE
 from neuro_eqprop.chips.profiles.describe import describe_row, profile_json, profile_summary
 from neuro_eqprop.chips.profiles.load import (
     name_of,
@@ -181,13 +182,22 @@ def show_fit(outcome: Json, console: Console) -> None:
     for name, error in outcome["fit"]["left_out"].items():
         shown = f"{100 * (exp(-error) - 1):+.0f} %"
         console.print(f"{escape(name)}: {shown} when it is left out of the fit")
+    for change in outcome["overridden"]:
+        console.print(f"* {escape(change)}")
+    if unpriced := ", ".join(outcome["fit"]["unpriced"]):
+        console.print(
+            f"not fitted, since the profile has no value: {escape(unpriced)}; the other constants "
+            "take their joules. Give a first guess in a profile that extends it"
+        )
     found = outcome["calibration"].get("energy")
     if found is None:
         console.print("fewer than four runs: an order of magnitude, not calibrated")
     else:
+        rough = found["factor"] >= ORDER_OF_MAGNITUDE
+        words = "not calibrated, an order of magnitude" if rough else "calibrated"
         console.print(
-            f"calibrated: within a factor of {found['factor']:g}, which held for "
-            f"{found['inside']} of {found['points']} runs when they were left out"
+            f"{words}: within a factor of {found['factor']:g}, which held for {found['inside']} of "
+            f"{found['points']} runs when they were left out"
         )
     console.print(f"written to {escape(outcome['out'])}")
 

@@ -631,6 +631,6 @@ def test_a_laboratory_fits_its_own_chip(capsys: pytest.CaptureFixture[str], tmp_
     assert "calibrated: within a factor of" in " ".join(capsys.readouterr().out.split())
     assert "needs a NAME" in fails(capsys, "profiles", "fit", "loihi1", code=2)
     runs.write_text("name,joules,seconds,synop\na,much,1,1e9\n")
-    assert "'much' is no number" in fails(capsys, *words)
+    assert "'much' is not a quantity" in fails(capsys, *words)
     runs.write_text("name,joules,seconds,synops\na,1,1,1e9\n")
     assert "did you mean 'energy.synop'" in fails(capsys, *words)

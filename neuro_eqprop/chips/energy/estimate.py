@@ -195,11 +195,18 @@ def sum_with_range(terms: Iterable[Term], profile: Profile) -> Interval:
     """The sum of terms, with the range of the chip.
 
     On a calibrated chip that of its own measurements, on top of what is uncertain about events and
-    time; on another one the ranges of the costs, but at least an order of magnitude.
+    time, and about constants that were fitted; on another one the ranges of the costs, but at least
+    an order of magnitude.
     """
     terms, factor = list(terms), profile.range_factor()
     if profile.tier() is Tier.CALIBRATED:
-        return add(term.counted for term in terms).widened(factor)
+        found = add(term.counted for term in terms).widened(factor)
+        if profile.fit is None:
+            return found
+        joules: dict[str, float] = {}
+        for term in terms:
+            joules[term.key] = joules.get(term.key, 0.0) + term.joules.value
+        return found.widened(profile.fit.factor(joules))
     found = add(term.joules for term in terms)
     low, high = min(found.low, found.value / factor), max(found.high, found.value * factor)
     return Interval(found.value, low, high)

@@ -1,14 +1,15 @@
 """Constants of a chip fitted to measured runs, as a profile that extends that of the chip.
 
 The joules of a run are a sum of terms, and every term is proportional to one constant: with x[i, k]
-the joules of run i by constant k of the profile, factors f are sought such that
+the joules of run i by constant k of the profile, the logarithms u of factors are sought such that
 
-    sum over i of ((sum over k of x[i, k] f[k]) / joules[i] - 1)^2 / NOISE^2
-    + sum over k of ((f[k] - 1) / w[k])^2
+    sum over i of (log(sum over k of x[i, k] exp(u[k])) - log joules[i])^2 / NOISE^2
+    + sum over k of (u[k] / w[k])^2
 
-is least, f >= 0. The second sum keeps constants that the runs do not determine at the values of the
-profile, with the width w of their ranges. The covariance of the factors is the inverse of the
-matrix of this least-squares problem, times the variance of the residuals.
+is least. The second sum keeps constants that the runs do not determine at the values of the
+profile, with the width w of their ranges. The covariance of u is the inverse of the matrix of this
+least-squares problem, with the deviation of the residuals as noise. The range of an estimate has
+it too: runs that do not tell constants apart say little about other runs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, log
+from math import exp, isfinite, log
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from neuro_eqprop.chips.energy.validation import calibrate
 from neuro_eqprop.chips.profile import Fit, Profile, Quantity
 from neuro_eqprop.chips.profiles.load import check_extension, load_profile
 from neuro_eqprop.chips.profiles.schema import check_key
+from neuro_eqprop.chips.quantities import parse_amount
 from neuro_eqprop.chips.workload_file import read_workload
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.files.codec import Count, Format, NonNegative, Text, decode
@@ -41,7 +43,11 @@ from neuro_eqprop.files.write import write_text
 NOISE = 0.01
 """Relative error of a measurement, against which the ranges of the constants are weighed."""
 LEAST_WIDTH = 1.0
-"""Least relative width that a constant has before it is fitted."""
+"""Least width of the logarithm of a constant before it is fitted."""
+FAR = log(30)
+"""Change of the logarithm of a constant above which the units of the runs are in doubt."""
+MOST = log(1e9)
+"""Largest change of the logarithm of a constant."""
 LEAST_FACTOR = 1.1
 """Least range, as a factor to both sides, of a chip that is fitted to runs of its own."""
 
@@ -64,8 +70,13 @@ class Measurement:
     chips: Count = 1
 
     def __post_init__(self) -> None:
+        numbers = (self.joules, self.watts, self.seconds, self.supply, *self.events.values())
+        if not all(map(isfinite, numbers)):
+            raise ValueError("a number is not finite")
+        if not self.chips:
+            raise ValueError("chips: there is at least one")
         if bool(self.joules) == bool(self.watts):
-            raise ValueError("give joules or watts, and not both")
+            raise ValueError("give joules or watts above zero, and not both")
         if self.watts and not self.seconds:
             raise ValueError("watts need the seconds that they were drawn for")
         if bool(self.events) == bool(self.counts):
@@ -88,38 +99,69 @@ class MeasurementTables:
 
 MEASUREMENTS = Format(MeasurementTables, "neuro_eqprop.measurements/1")
 TEXTS = ("name", "counts")
-NUMBERS = ("joules", "watts", "seconds", "supply", "chips")
+NUMBERS = {"joules": "J", "watts": "W", "seconds": "s", "supply": "V", "chips": "count"}
+"""Columns of a CSV file with a number, and its dimension; any other column is an event."""
 
 
 def read_measurements(path: str | Path) -> list[Measurement]:
     """Measured runs of a TOML file, with tables ``[[measurement]]``, or of a CSV file.
 
     A CSV file has a row for each run, with columns as the fields of `Measurement`; any other column
-    is an event, as ``synop``. Empty cells are zero.
+    is an event, as ``synop``. Numbers are in SI units or have one, as ``65mW``. Empty cells are
+    zero. Semicolons and tabs separate columns too; between semicolons, a number may have a comma.
+    Lines that start with # are comments.
     """
     path = Path(path)
-    if path.suffix != ".csv":
+    if path.suffix.lower() not in (".csv", ".tsv"):
         return list(MEASUREMENTS.read(path).measurement)
+    every = read_text(path).removeprefix("\ufeff").splitlines()
+    lines = [line for line in every if not line.startswith("#")]
+    separator = max(",;\t", key=lines[0].count) if lines else ","
+    header, *rows = [*csv.reader(lines, delimiter=separator)] or [[]]
+    names = [name.strip().lower() for name in header]
+    check_columns(names, path)
     found = []
-    for place, row in enumerate(csv.DictReader(read_text(path).splitlines())):
-        where = f"{path}: row {place + 1}"
-        content: dict[str, Any] = {"name": f"row {place + 1}", "events": {}}
-        for name, text in row.items():
-            if name is None or not (text or "").strip():
+    for place, row in enumerate((each for each in rows if any(map(str.strip, each))), start=1):
+        where = f"{path}: row {place}"
+        if len(row) > len(names):
+            raise FileFormatError(f"{where}: {len(row)} cells for {len(names)} columns")
+        content: dict[str, Any] = {"name": f"row {place}", "events": {}}
+        for name, text in zip(names, map(str.strip, row), strict=False):
+            if not text:
                 continue
             if name in TEXTS:
-                content[name] = text.strip()
+                content[name] = text
                 continue
-            try:
-                number = float(text)
-            except ValueError:
-                raise FileFormatError(f"{where}: {name}: {text!r} is no number") from None
-            if name in NUMBERS:
-                content[name] = int(number) if name == "chips" else number
-            else:
-                content["events"][name] = number
+            number = number_of(text.replace(",", ".") if separator == ";" else text, name, where)
+            (content if name in NUMBERS else content["events"])[name] = number
         found.append(decode(content, Measurement, where, error=FileFormatError))
     return found
+
+
+def check_columns(names: Sequence[str], path: Path) -> None:
+    """Raise for a column of a CSV file that is no field and no event, or that stands twice."""
+    for name in names:
+        if names.count(name) > 1:
+            raise FileFormatError(f"{path}: column {name!r} stands twice")
+        if name in (*TEXTS, *NUMBERS):
+            continue
+        try:
+            check_key(f"energy.{name}", f"column {name!r}")
+        except ValueError as error:
+            fields = ", ".join((*TEXTS, *NUMBERS))
+            raise FileFormatError(f"{path}: {error}; a column is an event, or {fields}") from None
+
+
+def number_of(text: str, name: str, where: str) -> float:
+    """The number of a cell, in SI units; it may have a unit of its column."""
+    try:
+        number = float(text)
+    except ValueError:
+        try:
+            number = parse_amount(text, NUMBERS.get(name, "count"))
+        except ValueError as error:
+            raise FileFormatError(f"{where}: {name}: {error}") from None
+    return int(number) if name == "chips" and number.is_integer() else number
 
 
 def fit_profile(
@@ -164,15 +206,17 @@ def fit_profile(
         folder, runs = Path(), [as_measurement(each) for each in measurements]
     if not runs:
         raise ValueError("there are no measurements to fit to")
-    keys, table = joules_by_constant(chip, runs, folder)
+    runs = with_own_names(runs)
+    keys, table, unpriced = joules_by_constant(chip, runs, folder)
+    widths = np.array([width_of(chip.entry(key)) for key in keys])
     spent = np.array([each.spent for each in runs])
-    factors, covariance = fit_factors(chip, keys, table, spent)
+    logarithms, covariance = fit_logarithms(widths, table, spent)
     left_out = {}
     for k, each in enumerate(runs):
         rest = np.arange(len(runs)) != k
-        others = fit_factors(chip, keys, table[rest], spent[rest])[0] if len(runs) > 1 else factors
-        left_out[each.name] = log(each.spent / max(float(table[k] @ others), 1e-300))
-    fitted = fitted_profile(chip, keys, factors, covariance, left_out)
+        others = fit_logarithms(widths, table[rest], spent[rest])[0]
+        left_out[each.name] = log(each.spent / float(table[k] @ np.exp(others)))
+    fitted = fitted_profile(chip, keys, logarithms, covariance, left_out, unpriced)
     if out is not None:
         base = profile.name if isinstance(profile, Profile) else str(profile)
         write_profile(fitted, keys, base, Path(out))
@@ -186,22 +230,35 @@ def as_measurement(given: Measurement | Mapping[str, Any]) -> Measurement:
     return decode(dict(given), Measurement, "measurement", error=ValueError)
 
 
+def with_own_names(runs: Sequence[Measurement]) -> list[Measurement]:
+    """The runs, with a number after a name that several of them have."""
+    seen: dict[str, int] = {}
+    found = []
+    for each in runs:
+        count = seen[each.name] = seen.get(each.name, 0) + 1
+        found.append(each if count == 1 else replace(each, name=f"{each.name} ({count})"))
+    return found
+
+
 def joules_by_constant(
     chip: Profile, runs: Sequence[Measurement], folder: Path
-) -> tuple[list[str], Array]:
-    """The constants that the runs depend on, and the joules of each run by each of them."""
+) -> tuple[list[str], Array, tuple[str, ...]]:
+    """The constants of the runs, the joules of each run by constant, and the costs without one."""
     rows: list[dict[str, float]] = []
+    unpriced: dict[str, None] = {}
     for run in runs:
         found = estimate_run(chip.at_supply(run.supply) if run.supply else chip, run, folder)
-        if not found.terms:
+        if not sum(term.joules.value for term in found.terms):
             raise ValueError(f"{run.name}: {found.reason or 'the profile prices nothing of it'}")
+        unpriced |= dict.fromkeys(each.name for each in found.missing)
         row: dict[str, float] = {}
         for term in found.terms:
             key = "power.idle_boot" if term.name == "idle after boot" else term.key
             row[key] = row.get(key, 0.0) + term.joules.value
         rows.append(row)
     keys = sorted({key for row in rows for key in row})
-    return keys, np.array([[row.get(key, 0.0) for key in keys] for row in rows])
+    table = np.array([[row.get(key, 0.0) for key in keys] for row in rows])
+    return keys, table, tuple(unpriced)
 
 
 def estimate_run(chip: Profile, run: Measurement, folder: Path) -> Estimate:
@@ -215,53 +272,56 @@ def estimate_run(chip: Profile, run: Measurement, folder: Path) -> Estimate:
     return estimate_job(ChipWork(events, time, run.chips), chip, EstimateSettings())
 
 
-def fit_factors(
-    chip: Profile, keys: Sequence[str], table: Array, spent: Array
-) -> tuple[Array, Array]:
-    """The factors of the constants and their covariance."""
-    from scipy.optimize import nnls
+def fit_logarithms(widths: Array, table: Array, spent: Array) -> tuple[Array, Array]:
+    """The logarithms of the factors of the constants, and their covariance."""
+    from scipy.optimize import least_squares
 
-    widths = np.array([width_of(chip.entry(key)) for key in keys])
-    rows = np.concatenate([table / spent[:, None] / NOISE, np.diag(1 / widths)])
-    wanted = np.concatenate([np.ones(len(spent)) / NOISE, 1 / widths])
-    factors = np.asarray(nnls(rows, wanted)[0])
-    residuals = table @ factors / spent - 1
-    noise = max(NOISE, float(np.sqrt(np.mean(residuals**2)))) / NOISE
-    return factors, np.linalg.inv(rows.T @ rows) * noise**2
+    def misses(logarithms: Array) -> Array:
+        runs = np.log(table @ np.exp(logarithms)) - np.log(spent)
+        return np.concatenate([runs / NOISE, logarithms / widths])
+
+    found = np.asarray(least_squares(misses, np.zeros(len(widths)), bounds=(-MOST, MOST)).x)
+    shares = table * np.exp(found) / (table @ np.exp(found))[:, None]
+    residuals = NOISE * misses(found)[: len(spent)]
+    noise = max(NOISE, float(np.sqrt(np.mean(residuals**2)))) if len(spent) else NOISE
+    return found, np.linalg.inv(shares.T @ shares / noise**2 + np.diag(widths**-2.0))
 
 
 def width_of(cost: Any) -> float:  # noqa: ANN401
-    """The relative width of a constant before it is fitted."""
+    """The width of the logarithm of a constant before it is fitted."""
     if not isinstance(cost, Quantity) or not cost.low:
-        return 1.0
+        return LEAST_WIDTH
     return max(LEAST_WIDTH, log(cost.high / cost.low) / 2)
 
 
 def fitted_profile(
     chip: Profile,
     keys: Sequence[str],
-    factors: Array,
+    logarithms: Array,
     covariance: Array,
     left_out: Mapping[str, float],
+    unpriced: tuple[str, ...],
 ) -> Profile:
     """The chip with fitted constants, their ranges, their covariance and its calibration."""
-    entries, values = dict(chip.entries), []
-    for key, factor, variance in zip(keys, factors, np.diag(covariance), strict=True):
+    entries = dict(chip.entries)
+    for key, logarithm, variance in zip(keys, logarithms, np.diag(covariance), strict=True):
         before = chip.known(key)
         assert before is not None
-        value = before.value * max(float(factor), 1e-6)
-        spread = exp(2 * float(np.sqrt(variance)) / max(float(factor), 1e-6))
-        spread = min(spread, 1e3)
+        value, spread = before.value * exp(logarithm), exp(2 * float(np.sqrt(variance)))
         entries[key] = replace(before, value=value, low=value / spread, high=value * spread)
-        values.append(before.value)
-    scale = np.outer(values, values)
     fit = Fit(
         tuple(keys),
-        tuple(tuple(float(c) for c in row) for row in covariance * scale),
+        tuple(tuple(map(float, row)) for row in covariance),
         {name: round(error, 6) for name, error in left_out.items()},
+        unpriced,
     )
     calibration = calibrate(list(left_out.values()), least=LEAST_FACTOR)
-    changes = (f"{len(left_out)} measured runs: {', '.join(keys)} fitted",)
+    changes = [f"{len(left_out)} measured runs: {', '.join(keys)} fitted"]
+    changes += [
+        f"{key} is {exp(each):.3g} times that of {chip.name!r}; check the units of the runs"
+        for key, each in zip(keys, logarithms, strict=True)
+        if abs(each) > FAR
+    ]
     return replace(
         chip,
         entries=entries,
@@ -308,6 +368,7 @@ def write_profile(fitted: Profile, keys: Sequence[str], base: str, out: Path) ->
     rows = (f"  [{', '.join(repr(each) for each in row)}]," for row in fit.covariance)
     lines += ["covariance = [", *rows, "]"]
     lines.append(f"left_out = {inline(fit.left_out)}")
+    lines.append(f"unpriced = [{', '.join(map(quoted, fit.unpriced))}]")
     write_text(out, "\n".join(lines) + "\n")
 
 
