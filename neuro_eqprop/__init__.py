@@ -8,6 +8,10 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from neuro_eqprop.common.lava_import import make_importable
+
+make_importable()
+
 __version__ = "0.3.0"
 
 HOMES = {

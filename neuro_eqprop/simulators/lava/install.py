@@ -3,8 +3,7 @@
 lava-nc 0.10.0 declares Python 3.10 and old versions of what it depends on. One line of it stands in
 the way of newer Pythons: a data class without a hash is the default of a field. `install_lava`
 fetches the published wheel, changes that line, drops the upper bounds, and installs the result
-under the version 0.10.0+ne1, which `lava-nc==0.10.0` accepts. `HashableEncoder` changes the same
-line when Lava is imported, for those who installed the published wheel in another way.
+under the version 0.10.0+ne1, which `lava-nc==0.10.0` accepts.
 """
 
 from __future__ import annotations
@@ -12,16 +11,14 @@ from __future__ import annotations
 import base64
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import CodeType, ModuleType
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from neuro_eqprop.common.lava_import import HASHABLE, MODULE, SOURCE
 from neuro_eqprop.files.subprocess import capture
 from neuro_eqprop.files.write import new_file, temporary_folder
 
@@ -30,9 +27,6 @@ ADAPTED = f"{PUBLISHED}+ne1"
 """Version of the wheel with the line changed."""
 WHEEL_SHA256 = "d646723e888a72868dac77d31beee3eef1f540366a8c1a8578a2dc3302470926"
 """Checksum of the published wheel."""
-MODULE = "lava.magma.compiler.var_model"
-SOURCE = "@dataclass\nclass ByteEncoder:"
-HASHABLE = "@dataclass(unsafe_hash=True)\nclass ByteEncoder:"
 COMMAND = "neuro-eqprop lava install"
 """The command that installs Lava into this environment."""
 TRIAL = Path(__file__).with_name("trial.py")
@@ -198,37 +192,3 @@ def try_lava() -> None:
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise InstallError(f"Lava is installed but two processes did not run: {last[0]}")
-
-
-class HashableEncoder(MetaPathFinder):
-    """Changes the one line of the published Lava when it is imported on Python 3.11 or newer."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Find the one module, with a loader that changes its source; others are left alone."""
-        if fullname != MODULE:
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = HashableLoader(spec.loader.name, spec.loader.path)
-        return spec
-
-
-class HashableLoader(SourceFileLoader):
-    """Loads the module from its changed source, without bytecode files."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Compile the source, changed where it holds the line."""
-        source = self.get_data(self.path).decode()
-        changed = source.replace(SOURCE, HASHABLE)
-        code: CodeType = compile(changed, self.path, "exec", dont_inherit=True)
-        return code
-
-
-def make_importable() -> None:
-    """Let the published Lava be imported on Pythons newer than 3.10."""
-    if sys.version_info >= (3, 11) and not any(
-        isinstance(finder, HashableEncoder) for finder in sys.meta_path
-    ):
-        sys.meta_path.insert(0, HashableEncoder())

@@ -51,7 +51,6 @@ if importlib.util.find_spec("lava") is None:
 spec = importlib.util.spec_from_file_location("neuro_eqprop", root + "/__init__.py")
 sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
-importlib.import_module("neuro_eqprop.simulators.lava.install").make_importable()
 importlib.import_module("neuro_eqprop.simulators.lava.worker").main(form, folder, options)
 """
 FORMS = "neuro_eqprop.simulators.lava.forms"

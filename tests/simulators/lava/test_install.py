@@ -16,6 +16,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from neuro_eqprop.common import lava_import
 from neuro_eqprop.simulators.base import BackendError
 from neuro_eqprop.simulators.lava import install, setup
 
@@ -28,7 +29,7 @@ Requires-Dist: networkx (<=2.8.7)
 
 Requires-Python: this line is part of the description
 """
-VAR_MODEL = f"from dataclasses import dataclass\n\n\n{install.SOURCE}\n    base: int = 0\n"
+VAR_MODEL = f"from dataclasses import dataclass\n\n\n{lava_import.SOURCE}\n    base: int = 0\n"
 
 
 def published(folder: Path, source: str = VAR_MODEL) -> Path:
@@ -78,17 +79,23 @@ def test_another_lava_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_loader_changes_the_line_and_leaves_other_modules_alone(tmp_path: Path) -> None:
     path = tmp_path / "var_model.py"
     path.write_text(VAR_MODEL)
-    finder = install.HashableEncoder()
+    finder = lava_import.HashableEncoder()
     assert finder.find_spec("lava.magma.compiler", None) is None
-    code = install.HashableLoader(install.MODULE, str(path)).get_code(install.MODULE)
+    code = lava_import.HashableLoader(lava_import.MODULE, str(path)).get_code(lava_import.MODULE)
     held: dict[str, type] = {"__name__": "var_model"}  # type: ignore[dict-item]
     exec(code, held)
     assert hash(held["ByteEncoder"]()) == hash(held["ByteEncoder"]())
-    plain = SourceFileLoader(install.MODULE, str(path)).get_code(install.MODULE)
+    plain = SourceFileLoader(lava_import.MODULE, str(path)).get_code(lava_import.MODULE)
     assert plain is not None
     exec(plain, held)
     with pytest.raises(TypeError, match="unhashable"):
         hash(held["ByteEncoder"]())
+
+
+def test_the_package_registers_the_finder_of_newer_pythons_once() -> None:
+    lava_import.make_importable()
+    found = [each for each in sys.meta_path if isinstance(each, lava_import.HashableEncoder)]
+    assert len(found) == (sys.version_info >= (3, 11))
 
 
 def test_a_lava_that_is_not_there_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,14 +145,25 @@ ENDS = {
         4,
     ),
 }
+KILL = "os.kill(sink.runtime._messaging_infrastructure.actors[0].pid, 9); time.sleep(0.2)\n"
+WATCHED = SCRIPT.replace("from neuro_eqprop.simulators.lava.setup import prepare_import\n", "")
+WATCHED = WATCHED.replace("prepare_import()\n", "from neuro_eqprop.lava import watch\n")
+WATCHED = WATCHED.replace("sink.run(", "watch(sink).run(")
+WATCHED_ENDS = {
+    "an error": "raise ValueError('x')",
+    "a dead child before stop": KILL + "sink.stop()",
+    "a dead child before a variable is read": KILL + "sink.data.get()",
+}
+SCRIPTS = {how: (SCRIPT + end, code) for how, (end, code) in ENDS.items()}
+SCRIPTS |= {f"watched: {how}": (WATCHED + end, 1) for how, end in WATCHED_ENDS.items()}
 
 
 @pytest.mark.lava
-@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("how", SCRIPTS)
 def test_a_program_with_a_running_network_ends(how: str, tmp_path: Path) -> None:
-    end, code = ENDS[how]
+    source, code = SCRIPTS[how]
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT + end)
+    script.write_text(source)
     shared = set(Path("/dev/shm").iterdir())
     with subprocess.Popen(
         [sys.executable, "-W", "ignore", str(script)],

@@ -19,7 +19,7 @@ from lava.magma.core.process.process import AbstractProcess
 from lava.proc.io.sink import RingBuffer
 
 from neuro_eqprop.simulators.lava.native.plan import Array, Row, identifier, run_config, table
-from neuro_eqprop.simulators.lava.native.watch import SILENCE, run_watched
+from neuro_eqprop.simulators.lava.native.watch import SILENCE, end_networks_at_exit, run_watched
 
 SOURCE_BITS = 31
 """Bits of an integer of Lava's sources in fixed point, without its sign."""
@@ -172,6 +172,7 @@ class ExportedNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
     def __init__(self, proc: ExportedNetwork) -> None:
         # Whichever process of the graph starts the run, Lava comes here before it starts any. A run
         # that the network itself starts is checked before it is compiled.
+        end_networks_at_exit()
         self.owner = proc.name
         proc.check_connected()
         proc.check_config(given_run_config())

@@ -3,28 +3,36 @@
 Lava does not notice a process that failed or that waits for a message which nobody sends. Before
 the processes start, `watching` lets every process model count its steps in memory that all of them
 share. A run that makes no step for a while is ended, and the error names the process that stands
-still. This module needs lava-nc alone.
+still. At the end of a program, networks that still run are stopped. This module needs lava-nc
+alone.
 """
 
 # No `from __future__ import annotations`: Lava executes this file under another module name.
 
+import atexit
+import gc
 import mmap
+import multiprocessing.util  # noqa: F401  (registers its handler, before which ours must run)
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from threading import Thread
 from typing import Any
 
 import numpy as np
 
+RUNTIME = "lava.magma.runtime.runtime"
 SILENCE = 60.0
 """Seconds without a step after which a run is ended."""
 GRACE = 5.0
 """Seconds that a graph has to stop by itself when the program ends."""
 POLL = 0.1
 """Seconds between two looks at a run."""
+FOLLOWED = ("stop", "get_var", "set_var")
+"""Methods of a runtime that wait for its processes, for ever if one has failed."""
 STEPS, BUSY, WAITS = range(3)
 """Columns of the shared memory: steps begun, whether a step is under way, whether it waits."""
 
@@ -92,6 +100,7 @@ def run_watched(
     """Run the graph of a process as `process.run` does, and end it where it stands still."""
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be above zero, not {timeout}")
+    end_networks_at_exit()
     runtime = process.runtime
     if runtime is None:
         if run_cfg is None:
@@ -101,24 +110,13 @@ def run_watched(
             process.create_runtime(executable=executable)
         runtime = process.runtime
         runtime.step_counts = counts
+        for name in FOLLOWED:
+            setattr(runtime, name, partial(follow, runtime, getattr(runtime, name)))
     elif has_stopped(runtime):
         raise RuntimeError(
             "this graph was stopped, and Lava cannot start it again; make its processes anew"
         )
-    failures: list[BaseException] = []
-    running = Thread(target=start, args=(runtime, condition, failures), daemon=True)
-    running.start()
-    follow(runtime, running, timeout)
-    if failures:
-        raise failures[0]
-
-
-def start(runtime: Any, condition: Any, failures: list[BaseException]) -> None:  # noqa: ANN401
-    """Start a runtime and wait for it, in a thread of its own."""
-    try:
-        runtime.start(condition)
-    except BaseException as error:
-        failures.append(error)
+    follow(runtime, runtime.start, condition, timeout=timeout)
 
 
 def has_stopped(runtime: Any) -> bool:  # noqa: ANN401
@@ -132,8 +130,25 @@ def actors_of(runtime: Any) -> list[Any]:  # noqa: ANN401
     return [] if infrastructure is None else list(infrastructure.actors)
 
 
-def follow(runtime: Any, running: Thread, timeout: float | None) -> None:  # noqa: ANN401
-    """Wait until the run ends; end it if a process fails, or if none makes a step in time."""
+def follow(
+    runtime: Any,  # noqa: ANN401
+    call: Callable[..., Any],
+    *arguments: Any,  # noqa: ANN401
+    timeout: float | None = None,
+    **options: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Call a method of a runtime in a thread; end it if a process fails, or none makes a step."""
+    results: list[Any] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(call(*arguments, **options))
+        except BaseException as error:
+            failures.append(error)
+
+    running = Thread(target=run, daemon=True)
+    running.start()
     counts: StepCounts | None = getattr(runtime, "step_counts", None)
     done, since = -1, time.monotonic()
     while True:
@@ -144,7 +159,7 @@ def follow(runtime: Any, running: Thread, timeout: float | None) -> None:  # noq
             end_runtime(runtime)
             raise RuntimeError(message)
         if not running.is_alive():
-            return
+            break
         steps = done if counts is None else int(counts.rows[:, STEPS].sum())
         if steps != done:
             done, since = steps, time.monotonic()
@@ -152,13 +167,19 @@ def follow(runtime: Any, running: Thread, timeout: float | None) -> None:  # noq
             message = standing_still(runtime, counts, timeout)
             end_runtime(runtime)
             raise TimeoutError(message)
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 def has_failed(actor: Any) -> bool:  # noqa: ANN401
     """Whether a process of the graph raised an error or was killed."""
-    if actor._is_done:
+    try:
+        return not actor._is_done and (
+            actor.exception is not None or actor.exitcode not in (None, 0)
+        )
+    except (OSError, ValueError):  # the thread of `follow` joins it now
         return False
-    return actor.exception is not None or actor.exitcode not in (None, 0)
 
 
 def processes_of(runtime: Any) -> dict[int, Any]:  # noqa: ANN401
@@ -261,4 +282,32 @@ def end_runtime(runtime: Any, *, stop_first: bool = False, grace: float = GRACE)
 def stop_quietly(runtime: Any) -> None:  # noqa: ANN401
     """Stop a runtime; what goes wrong is of no interest any more."""
     with suppress(Exception):
-        runtime.stop()
+        type(runtime).stop(runtime)
+
+
+@cache
+def end_networks_at_exit() -> None:
+    """Register `end_networks` for the end of the program, once."""
+    atexit.register(end_networks)
+
+
+def end_networks() -> None:
+    """Stop the Lava networks of this process that still run, and kill what does not stop.
+
+    Without this a program that ends between `run` and `stop`, by an error or by `sys.exit`, waits
+    for ever: multiprocessing joins the processes of the network, and they wait for a message.
+    """
+    for runtime in runtimes():
+        end_runtime(runtime, stop_first=True)
+
+
+def runtimes() -> list[Any]:
+    """Every runtime of Lava in this process whose processes were started."""
+    module = sys.modules.get(RUNTIME)
+    if module is None:
+        return []
+    return [
+        thing
+        for thing in gc.get_objects()
+        if type(thing) is module.Runtime and thing._messaging_infrastructure is not None
+    ]
