@@ -165,6 +165,8 @@ def test_a_program_with_a_running_network_ends(how: str, tmp_path: Path) -> None
     script = tmp_path / "script.py"
     script.write_text(source)
     shared = set(Path("/dev/shm").iterdir())
+    # Eight seconds; longer where other programs share the processors.
+    limit = 8 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     with subprocess.Popen(
         [sys.executable, "-W", "ignore", str(script)],
         stdout=subprocess.PIPE,
@@ -179,7 +181,7 @@ def test_a_program_with_a_running_network_ends(how: str, tmp_path: Path) -> None
             program.wait(60)
         finally:
             # The resource tracker of multiprocessing ends when it sees that its parent is gone.
-            while alive(program.pid) and time.monotonic() - began < 8:
+            while alive(program.pid) and time.monotonic() - began < limit:
                 time.sleep(0.05)
             seconds = time.monotonic() - began
             left = alive(program.pid)
@@ -189,7 +191,7 @@ def test_a_program_with_a_running_network_ends(how: str, tmp_path: Path) -> None
     # A Python that a KeyboardInterrupt ends kills itself by the signal, which shells show as 130.
     assert program.returncode == (-signal.SIGINT if code == 130 else code)
     assert not left
-    assert seconds < 8
+    assert seconds < limit
     assert not [place for place in set(Path("/dev/shm").iterdir()) - shared if unmapped(place)]
 
 
