@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PINS := .constraints.txt
 INSTALL := .ci/install $(BIN)/python
-WITHOUT_DEPENDENCIES := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+WITHOUT_DEPENDENCIES := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check \
   --constraint $(PINS) --no-deps --ignore-requires-python
 SHARED_DATA := $(wildcard ../shared/datasets)
 DATA := $(if $(NEURO_EQPROP_DATA),$(NEURO_EQPROP_DATA),$(if $(SHARED_DATA),$(abspath $(SHARED_DATA))))
