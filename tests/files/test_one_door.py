@@ -192,6 +192,7 @@ EXCEPTIONS = {
     ("simulators/biology/rendering.py", "exec"): "equations of this package",
     ("simulators/lava/install.py", ".ZipFile for writing"): OWN,
     ("simulators/lava/setup.py", "import multiprocessing"): "it looks at what Lava starts",
+    ("simulators/lava/native/watch.py", "import multiprocessing"): "so does this",
     ("simulators/nir/write.py", "nir.write"): OWN,
     ("traces/nwb.py", ".NWBHDF5IO for writing"): OWN,
 }
