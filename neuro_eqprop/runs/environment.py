@@ -11,6 +11,8 @@ from neuro_eqprop import __version__, data
 from neuro_eqprop.common.plugins import PluginError
 from neuro_eqprop.files.subprocess import capture
 from neuro_eqprop.simulators.base import BackendInfo
+from neuro_eqprop.simulators.lava import BACKEND as LAVA
+from neuro_eqprop.simulators.lava.install import ADAPTED, COMMAND, DISTRIBUTION
 from neuro_eqprop.simulators.registry import BACKENDS, installed, unavailable
 
 EXTRAS = {"pynwb": "nwb", "pandas": "nwb", "dask": "cluster"}
@@ -81,6 +83,18 @@ def how_to_install(name: str) -> str:
     return f"pip install {name}"
 
 
+def lava_note(number: str | None) -> str | None:
+    """Which Lava this is, and where the backends run it, or None if there is none here."""
+    here, elsewhere = number, os.environ.get(LAVA.python_variable)
+    if number == ADAPTED:
+        here = f"{number}, as `{COMMAND}` makes it"
+    elif number is not None and sys.version_info >= (3, 11):
+        here = f"{number} as published: one line changes when it is imported after neuro_eqprop"
+    if not elsewhere:
+        return here
+    return f"{here or 'not here'}; backends run it in {elsewhere} ({LAVA.python_variable})"
+
+
 def check_environment() -> list[Availability]:
     """Check the packages, simulators, tools and data sets that neuro_eqprop can use.
 
@@ -99,7 +113,8 @@ def check_environment() -> list[Availability]:
     findings = [Availability("python", True, sys.version.split()[0])]
     for name in (*PACKAGES, *EXTRAS):
         number = installed(name)
-        findings.append(Availability(name, number is not None, number or how_to_install(name)))
+        note = lava_note(number) if name == DISTRIBUTION else number
+        findings.append(Availability(name, number is not None, note or how_to_install(name)))
     findings += [backend_availability(name) for name in BACKENDS]
     compiler = shutil.which("gcc") or shutil.which("cc")
     note = compiler or (

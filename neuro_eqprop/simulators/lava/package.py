@@ -33,6 +33,7 @@ from neuro_eqprop.files.arrays import write_npz
 from neuro_eqprop.files.subprocess import capture
 from neuro_eqprop.files.write import write_text
 from neuro_eqprop.simulators.base import BackendError
+from neuro_eqprop.simulators.lava.install import COMMAND, PUBLISHED
 from neuro_eqprop.simulators.lava.native.plan import StockPlan
 from neuro_eqprop.spiking.lowered import LoweredNetwork
 from neuro_eqprop.spiking.serialize import describe, synapse_arrays
@@ -219,6 +220,8 @@ def readme(name: str, neurons: str, agreement: float, samples: int, table: str) 
         samples=samples,
         table=table,
         version=version,
+        command=COMMAND,
+        lava=PUBLISHED,
     )
 
 
@@ -352,7 +355,9 @@ if __name__ == "__main__":
 README = """# {name}
 
 An equilibrium network for Lava, exported by neuro_eqprop with neurons="{neurons}". It needs
-lava-nc (Python {version}) and nothing else.
+lava-nc {lava} and nothing else; it was tried on Python {version}. Python 3.10 takes Lava from the
+package index (`pip install lava-nc=={lava}`). On Python 3.11 to 3.13 pip refuses it, and
+`{command}` of neuro_eqprop installs it.
 
     python {name}/example/run.py
 

@@ -17,8 +17,10 @@ from zipfile import ZipFile
 import pytest
 
 from neuro_eqprop.common import lava_import
+from neuro_eqprop.runs.environment import lava_note
 from neuro_eqprop.simulators.base import BackendError
-from neuro_eqprop.simulators.lava import install, setup
+from neuro_eqprop.simulators.lava import BACKEND, install, setup
+from neuro_eqprop.simulators.lava.package import readme
 
 METADATA = """Metadata-Version: 2.1
 Name: lava-nc
@@ -96,6 +98,25 @@ def test_the_package_registers_the_finder_of_newer_pythons_once() -> None:
     lava_import.make_importable()
     found = [each for each in sys.meta_path if isinstance(each, lava_import.HashableEncoder)]
     assert len(found) == (sys.version_info >= (3, 11))
+
+
+def test_doctor_tells_which_lava_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(BACKEND.python_variable, raising=False)
+    monkeypatch.setattr(sys, "version_info", (3, 13, 0))
+    assert lava_note(None) is None
+    assert lava_note(install.ADAPTED) == "0.10.0+ne1, as `neuro-eqprop lava install` makes it"
+    assert "as published: one line changes" in str(lava_note(install.PUBLISHED))
+    monkeypatch.setattr(sys, "version_info", (3, 10, 0))
+    assert lava_note(install.PUBLISHED) == "0.10.0"
+    monkeypatch.setenv(BACKEND.python_variable, "/other/python")
+    side = "not here; backends run it in /other/python (NEURO_EQPROP_LAVA_PYTHON)"
+    assert lava_note(None) == side
+
+
+def test_the_readme_of_a_package_says_what_each_python_needs() -> None:
+    text = readme("mynet", "stock", 1.0, 5, "")
+    assert "`pip install lava-nc==0.10.0`" in text
+    assert "On Python 3.11 to 3.13 pip refuses it, and\n`neuro-eqprop lava install`" in text
 
 
 def test_a_lava_that_is_not_there_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
