@@ -113,17 +113,28 @@ def capture(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; its exit code and what it printed. TimeoutError at the deadline.
 
-    OSError if it cannot be started.
+    It runs in the root folder, since linkers and interpreters look for files in the current one,
+    so its arguments name files by absolute paths. OSError if it cannot be started.
     """
+    program = command[0]
+    if os.path.dirname(program):
+        command = [os.path.abspath(program), *command[1:]]
     if os.name != "posix":
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=deadline, env=environment, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=deadline,
+            env=environment,
+            cwd=os.path.abspath(os.sep),
+            check=False,
         )
     watched, held = os.pipe()
     try:
         child = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", GUARD, str(watched), *command],
             env=environment,
+            cwd=os.sep,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

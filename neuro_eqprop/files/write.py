@@ -40,6 +40,8 @@ MARK = b"neuro_eqprop"
 """What the first or last bytes of each file hold that `refuse_existing` may replace."""
 OWN_FILE = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 """Flags with which files are opened: links are refused, pipes and devices not waited for."""
+COMPILED = re.compile(r"(^|/)__pycache__/[^/]+\.pyc$")
+"""What Python makes of the modules in a folder."""
 MANIFEST = ".neuro_eqprop.json"
 """File of a folder that is replaced as a whole; it lists the files that were written there."""
 
@@ -170,7 +172,7 @@ def refuse_foreign(folder: Path, *, force: bool = False) -> None:
         raise WriteError(errno.EEXIST, f"{folder} is no folder of this program; choose another")
     held = {each.relative_to(folder).as_posix() for each in files_below(folder)}
     listed = {MANIFEST, *files_of_manifest(folder / MANIFEST)}
-    foreign = sorted(name for name in held - listed if "__pycache__/" not in name)
+    foreign = sorted(name for name in held - listed if not COMPILED.search(name))
     if foreign:
         raise WriteError(
             errno.EEXIST,
@@ -207,10 +209,10 @@ def exchange(one: Path, other: Path) -> bool:
     return bool(swap(here, os.fsencode(one), here, os.fsencode(other), both) == 0)
 
 
-def refuse_existing(path: Path, *, force: bool = False) -> None:
+def refuse_existing(path: Path, *, force: bool = False, mark: bytes = MARK) -> None:
     """Raise WriteError for a file that exists, unless `force` is given and this program wrote it.
 
-    A file of this program holds `MARK` at its beginning or end.
+    A file of this program holds `mark` at its beginning or end.
     """
     if not (path.exists() or path.is_symlink()):
         return
@@ -218,23 +220,23 @@ def refuse_existing(path: Path, *, force: bool = False) -> None:
         raise WriteError(
             errno.EEXIST, f"{path} exists already; name another file or use force=True"
         )
-    if not holds_mark(path):
+    if not holds_mark(path, mark):
         raise WriteError(
             errno.EEXIST,
-            f"{path} was not written by this program, so force=True does not replace it; name "
-            "another file, or move it away",
+            f"{path} was not written by this program, so it is not replaced; name another file, or "
+            "move it away",
         )
 
 
-def holds_mark(path: Path) -> bool:
-    """Whether a regular file holds `MARK` in its first or last bytes."""
+def holds_mark(path: Path, mark: bytes = MARK) -> bool:
+    """Whether a regular file holds `mark` in its first or last bytes."""
     try:
         handle = open_own(path, os.O_RDONLY)
     except WriteError:
         return False
     try:
         end = max(0, os.fstat(handle).st_size - BLOCK)
-        return any(MARK in os.pread(handle, BLOCK, start) for start in (0, end))
+        return any(mark in os.pread(handle, BLOCK, start) for start in (0, end))
     finally:
         os.close(handle)
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, cast
 
 from neuro_eqprop.chips.energy.result import EnergyReport
 from neuro_eqprop.common.arrays import type_name
-from neuro_eqprop.files.write import write_text
+from neuro_eqprop.files.write import refuse_existing, write_text
 from neuro_eqprop.html_report.contents import (
     FILES,
     RunContents,
@@ -75,6 +75,7 @@ def report(run: RunLike, *others: RunLike | Made, out: str | Path | None = None)
     if out is None and isinstance(run, TrainedNetwork):
         raise ValueError("a model has no folder for its page; give `out`, the file to write")
     path = first.path / "report.html" if out is None else Path(out)
+    refuse_existing(path, force=True, mark=b'<p class="over">neuro_eqprop')
     write_text(path, render(replace(first, others=tuple(beside))))
     return path
 

@@ -65,7 +65,7 @@ def broken_side_environment(info: BackendInfo) -> str | None:
         return None
     code = "import importlib.metadata as m, sys; [m.version(name) for name in sys.argv[1:]]"
     try:
-        done = capture([named, "-c", code, *info.requires])
+        done = capture([named, "-I", "-c", code, *info.requires])
     except OSError:
         return f"{info.python_variable} names {named!r}, which cannot be run"
     if done.returncode:

@@ -11,8 +11,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import neuro_eqprop as ne
+from neuro_eqprop.api.model import Model
+from neuro_eqprop.chips.energy.csv_file import write_csv
+from neuro_eqprop.chips.energy.result import EnergyReport
 from neuro_eqprop.files import lock as locks
 from neuro_eqprop.files import write
 from neuro_eqprop.files.lock import FileLock, LockedError
@@ -28,6 +33,9 @@ from neuro_eqprop.files.write import (
     temporary_name,
     write_text,
 )
+from neuro_eqprop.networks.activations import HARD_SIGMOID
+from neuro_eqprop.networks.architectures.mlp import layered
+from neuro_eqprop.networks.initialize import initialize
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "append_json": lambda path: append_json(path, {"a": 1}),
@@ -166,7 +174,10 @@ def test_a_folder_is_replaced_as_a_whole(
     assert [each.name for each in tmp_path.iterdir()] == ["pkg"]
 
 
-@pytest.mark.parametrize("foreign", ["thesis.tex", "sub/notes", ".hidden", "link", "empty"])
+@pytest.mark.parametrize(
+    "foreign",
+    ["thesis.tex", "sub/notes", ".hidden", "__pycache__/notes", "x__pycache__/a", "link", "empty"],
+)
 def test_a_folder_with_a_file_of_others_is_not_replaced(tmp_path: Path, foreign: str) -> None:
     place = tmp_path / "pkg"
     with temporary_folder(within=tmp_path) as folder:
@@ -296,3 +307,34 @@ def test_a_captured_command_leaves_no_process_and_passes_its_code() -> None:
     with pytest.raises(OSError, match="cannot be run"):
         capture(["/no/such/program"])
     assert time.monotonic() - began < 30
+
+
+def test_a_command_runs_outside_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "json.py").write_text("raise SystemExit(9)")
+    done = capture([sys.executable, "-c", "import json, os; print(os.getcwd())"])
+    assert (done.returncode, done.stdout.strip()) == (0, "/")
+
+
+def test_a_page_and_a_table_replace_their_own_kind_alone(tmp_path: Path) -> None:
+    network = layered(4, (3,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    model = Model(network, initialize(network, np.random.default_rng(0)))
+    page, table = tmp_path / "page.html", tmp_path / "table.csv"
+
+    def write_both() -> None:
+        ne.report(model, out=page)
+        write_csv(EnergyReport(()), table)
+
+    for path in (page, table):
+        path.write_text("precious, of neuro_eqprop")
+    with pytest.raises(WriteError, match=r"page\.html was not written by this program"):
+        ne.report(model, out=page)
+    with pytest.raises(WriteError, match=r"table\.csv was not written by this program"):
+        write_csv(EnergyReport(()), table)
+    for path in (page, table):
+        assert path.read_text().startswith("precious")
+        path.unlink()
+    write_both()
+    write_both()

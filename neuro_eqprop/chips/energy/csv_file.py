@@ -9,7 +9,7 @@ from pathlib import Path
 from neuro_eqprop.chips.energy.result import EnergyReport
 from neuro_eqprop.chips.energy.table import COLUMNS as ALL
 from neuro_eqprop.chips.energy.table import use_rows
-from neuro_eqprop.files.write import write_text
+from neuro_eqprop.files.write import refuse_existing, write_text
 
 COLUMNS = (
     *("profile", "use", "fits", "cores", "chips", "mapping", "joules", "low", "high", "nominal"),
@@ -29,6 +29,7 @@ COLUMNS = (
 
 def write_csv(report: EnergyReport, path: Path) -> Path:
     """Write a report as CSV in SI units, unknown values empty; return the path."""
+    refuse_existing(path, force=True, mark=",".join(COLUMNS).encode())
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)

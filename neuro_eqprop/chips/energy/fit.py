@@ -38,7 +38,7 @@ from neuro_eqprop.chips.workload_file import read_workload
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.files.codec import Count, Format, NonNegative, Text, decode
 from neuro_eqprop.files.read import FileFormatError, read_text
-from neuro_eqprop.files.write import write_text
+from neuro_eqprop.files.write import refuse_existing, write_text
 
 NOISE = 0.01
 """Relative error of a measurement, against which the ranges of the constants are weighed."""
@@ -334,6 +334,7 @@ def fitted_profile(
 def write_profile(fitted: Profile, keys: Sequence[str], base: str, out: Path) -> None:
     """Write the fitted constants as a profile that extends the chip's."""
     check_extension(base, out)
+    refuse_existing(out, force=True, mark=b"[fit]")
     fit = fitted.fit
     assert fit is not None
     lines = [

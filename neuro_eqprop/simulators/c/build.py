@@ -32,6 +32,7 @@ def compile_c(
     folder: Path, sources: Sequence[str], options: Sequence[str] = ("-O2",), compiler: str = "gcc"
 ) -> Path:
     """Compile sources of a folder with all warnings as errors; the program."""
+    folder = folder.absolute()
     made = folder / PROGRAM
     files = [str(folder / name) for name in sources]
     command = [compiler, *STRICT, *options, f"-I{folder}", *files, "-o", str(made)]
@@ -166,6 +167,7 @@ def run_steps(
     given = any(len(sample) > 2 * program.features for sample in samples)
     write_text(folder / "check.c", check_source(program, schedule, given=given))
     made = compile_c(folder, ["net.c", "check.c"], options)
+    folder = made.parent
     write_bytes(folder / "in", np.int32(len(samples)).tobytes() + b"".join(samples))
     printed = run_c(made, str(folder / "in"), str(folder / "out"))
     steps = sum(phase.steps for phase in schedule)

@@ -38,15 +38,19 @@ OUTSIDE = {GradedNeurons: 2**28, SpikingNeurons: 2**23}
 
 def safe_text(text: object) -> str:
     """Text for a comment or a string of C: letters, digits and harmless signs, at most 200."""
-    return re.sub(r"[^A-Za-z0-9 _.,:+\->()=%]", "_", str(text))[:200]
+    return re.sub(r"[^A-Za-z0-9 _.,:;+\->()=%]", "_", str(text))[:200]
 
 
 def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """A valid and unique part of C identifiers for each name."""
+    """A valid and unique part of C identifiers for each name.
+
+    It is so short that identifiers differ in their first 31 characters, and does not end like a
+    type.
+    """
     found: dict[str, str] = {}
     for k, name in enumerate(names):
-        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:24] or "population"
-        if plain in found.values() or plain != name.lower():
+        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:16] or "population"
+        if plain in found.values() or plain != name.lower() or plain.endswith("_t"):
             plain = f"{plain}_{k}"
         while plain in found.values():
             plain += "x"
@@ -287,6 +291,14 @@ def learning_program(
         raise BackendError("C learns without a margin, and resets its neurons after each sample")
     if not set(plastic.rule.gates) <= {-1.0, 0.0, 1.0}:
         raise BackendError("C compares one phase with one other; use three phases or two")
+    windows = sum(
+        p.window for p, f in zip(plastic.rule.schedule, plastic.rule.gates, strict=True) if f
+    )
+    if numbers.top**2 * windows * plastic.rule.batch >= SUMS:
+        raise BackendError(
+            f"tags of a batch of {plastic.rule.batch} samples need more than 32 bits; use a "
+            "smaller batch, or shorter phases"
+        )
     assert network.fixed is not None
     names = identifiers(population.name for population in network.populations)
     tables, paths = WeightTables(), list[SynapsePath]()

@@ -56,8 +56,8 @@ def function(head: str, body: Iterable[str], comment: str) -> list[str]:
 
 
 def array(kind: str, name: str, values: Ints) -> list[str]:
-    """The definition of an array, sixteen numbers a line."""
-    flat = [str(int(value)) for value in np.ravel(values)]
+    """The definition of an array, sixteen numbers a line; C has none without elements."""
+    flat = [str(int(value)) for value in np.ravel(values)] or ["0"]
     rows = [", ".join(flat[k : k + 16]) + "," for k in range(0, len(flat), 16)]
     storage = "static " if kind.startswith("const") else ""
     return [f"{storage}{kind} {name}[{len(flat)}] = {{", *indented(rows), "};", ""]
@@ -368,7 +368,7 @@ def sparse(
 ) -> list[str]:
     """The loops of a sparse matrix; the inner one has the largest fan-out as its bound."""
     starts, name = synapses.T.indptr, path.table.name
-    most = int(np.diff(starts).max(initial=0))
+    most = int(np.diff(starts).max(initial=1))
     bounds = [
         f"uint32_t first = {name}_start[i];",
         f"uint32_t size = {name}_start[i + 1u] - first;",

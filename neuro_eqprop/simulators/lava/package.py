@@ -197,7 +197,7 @@ def run_example(folder: Path, interpreter: str) -> tuple[Ints, str]:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     try:
         done = capture(
-            [interpreter, "-I", "-B", str(folder / "example" / "run.py"), "--json"],
+            [interpreter, "-I", "-B", str(folder.absolute() / "example" / "run.py"), "--json"],
             deadline=DEADLINE,
             environment=environment,
         )

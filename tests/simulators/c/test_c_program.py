@@ -44,6 +44,7 @@ from neuro_eqprop.spiking.make_plastic import training_stimulus
 from neuro_eqprop.spiking.plasticity import TrainingSamples
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
+from neuro_eqprop.spiking.synapses import SparseSynapses
 from sims.cortex_m.run import missing, run, seconds
 
 pytestmark = pytest.mark.skipif(which("gcc") is None, reason="gcc is not installed")
@@ -319,9 +320,11 @@ def test_names_are_safe_in_source(name: str, tmp_path: Path) -> None:
 
 
 def test_identifiers_are_unique_and_text_is_harmless() -> None:
-    names = identifiers(["a b", "a_b", "A_B", "a-b", "x" * 50, "x" * 51])
-    assert len(set(names.values())) == 6
+    names = identifiers(["a b", "a_b", "A_B", "a-b", "x" * 50, "x" * 51, "a", "a_t"])
+    assert len(set(names.values())) == 8
     assert all(re.fullmatch(r"[a-z0-9_]+", each) for each in names.values())
+    assert not any(each.endswith("_t") for each in names.values())
+    assert all(len(f"net_message_{each}") <= 31 for each in names.values())
     assert safe_text('a*/"\\\n??/') == "a_______/".replace("/", "_")
 
 
@@ -339,6 +342,34 @@ def test_what_integers_cannot_do_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(WriteError, match="did not write"):
         model.to_spiking(bits=8).to_c(tmp_path, force=True)
+
+
+def test_the_linker_takes_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libgcc_s.so.1").write_text("a script of somebody else")
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }")
+    monkeypatch.chdir(tmp_path)
+    made = compile_c(Path(), ["main.c"])
+    assert run_c(made) == ""
+
+
+def test_tags_that_do_not_fit_32_bits_are_refused() -> None:
+    network = layered(64, (8,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    model = Model(network, initialize(network, np.random.default_rng(0)))
+    with pytest.raises(BackendError, match="batch of 100000 samples need more than 32 bits"):
+        program_of(model.to_spiking(bits=8), learning=CLearning(beta=0.3, batch=100_000))
+
+
+def test_a_sparse_matrix_without_weights_compiles(tmp_path: Path) -> None:
+    case = drawn_case(0, steps=2)
+    first = case.network.projections[0]
+    shape = first.synapses.shape
+    ends, columns = np.zeros(shape[0] + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    none = SparseSynapses(shape, ends, columns, np.zeros(0))
+    empty = Projection(first.source, first.target, none, first.delay, first.gain)
+    network = replace(case.network, projections=(empty, *case.network.projections[1:]))
+    compare(replace(case, network=network), tmp_path, *SANITIZED)
 
 
 @pytest.mark.arm
