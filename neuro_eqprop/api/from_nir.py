@@ -18,6 +18,7 @@ from neuro_eqprop.networks.network import Connection, Layer, Network, Role
 from neuro_eqprop.runs.translate import read_document, read_nir
 from neuro_eqprop.simulators.nir.assume import Assumptions, find_assumptions
 from neuro_eqprop.simulators.nir.document import Document, NirError
+from neuro_eqprop.simulators.nir.foreign import INPUT
 from neuro_eqprop.simulators.nir.write import graph_of
 from neuro_eqprop.spiking.codes import RATE, Coding
 from neuro_eqprop.spiking.input_coding import CURRENT
@@ -58,6 +59,9 @@ class NirModel(SpikingModel):
         if target is not None:
             raise NirError("a graph of another framework has no nudge; nothing can be its target")
         rows = self.samples(x)
+        coded = self.document.feeds[0].target == INPUT
+        if coded and not ((rows >= 0) & (rows <= 1)).all():
+            raise NirError("x is sent as spikes at rates of 0..1, and has values outside")
         current = {feed.target: feed.synapses.apply(rows) for feed in self.document.feeds}
         macs = sum(feed.synapses.count for feed in self.document.feeds)
         return Stimulus(len(rows), current, {}, macs)

@@ -7,9 +7,10 @@ and so on, becomes one matrix.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, nextafter, prod
+from math import inf, nextafter, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,10 @@ from neuro_eqprop.spiking.synapses import SparseSynapses, Synapses, as_synapses
 NEURONS = ("IF", "LIF", "CubaLIF", "LI", "CubaLI", "Threshold")
 LINEAR = ("Affine", "Linear", "Scale", "Conv1d", "Conv2d", "SumPool2d", "AvgPool2d", "Flatten")
 ENDS = ("Input", "Output", "Delay")
+AXES = {"Linear": 1, "Affine": 1, "Conv1d": 2} | dict.fromkeys(
+    ("Conv2d", "SumPool2d", "AvgPool2d"), 3
+)
+"""Axes of what nodes receive, for a sample and a step."""
 NEVER = 2.0**60
 """The threshold of a readout, which never fires."""
 INPUT = "input"
@@ -58,6 +63,24 @@ class Cell:
     threshold: float
     reset: Reset
 
+    def waiting(self, name: str, steps: int) -> Cell:
+        """The cell that reaches its start after some steps without input, in which it leaks."""
+        drift = self.leak * self.start - self.bias
+        if steps <= 0 or np.allclose(drift, 0.0):
+            return self
+        keep = (1 - self.leak) ** steps
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rest = self.bias / self.leak
+            start = np.where(
+                self.leak > 0, rest + (self.start - rest) / keep, self.start - steps * self.bias
+            )
+        if not np.isfinite(start).all() or (start >= self.threshold).any():
+            raise NirError(
+                f"its node {name!r} leaks to another voltage than it starts at, before its input "
+                "arrives; read it with delay=1"
+            )
+        return replace(self, start=start)
+
     @property
     def groups(self) -> list[Ints]:
         """Indices of the neurons with equal time constants and start."""
@@ -66,10 +89,29 @@ class Cell:
         return [np.flatnonzero(group.ravel() == k) for k in range(int(group.max()) + 1)]
 
 
+class NoConstantInputError(NirError):
+    """A graph that takes no constant current; the message gives the reason."""
+
+
 def assumed(graph: Any, assume: Assumptions) -> Document:  # noqa: ANN401
     """The document of a graph; its notes hold the populations of each node and the latency."""
+    if "dt" in (graph.metadata or {}):  # what a graph says itself need not be assumed
+        assume = replace(assume, dt=float(np.asarray(graph.metadata["dt"])))
+    if assume.spikes is not None:
+        return stated(graph, assume)
+    try:
+        return stated(graph, replace(assume, spikes=False))
+    except NoConstantInputError as error:
+        warnings.warn(f"the input arrives as spikes at rates of 0..1: {error}", stacklevel=5)
+        return stated(graph, replace(assume, spikes=True))
+
+
+def stated(graph: Any, assume: Assumptions) -> Document:  # noqa: ANN401
+    """The document, where it is stated how the input arrives."""
     flat = Flat(graph)
-    cells = {name: cell_of(name, flat.nodes[name], assume) for name in flat.neurons}
+    cells = {
+        name: cell_of(name, flat.nodes[name], flat.shape(name), assume) for name in flat.neurons
+    }
     terms = {name: flat.arriving(name, assume.dt) for name in flat.neurons}
     depth = depths({name: found for name, (found, _) in terms.items()}, assume)
     built = Built(assume, cells, depth)
@@ -100,21 +142,17 @@ class Built:
     def __init__(
         self, assume: Assumptions, cells: Mapping[str, Cell], depth: Mapping[str, int]
     ) -> None:
-        self.assume, self.cells, self.depth = assume, cells, depth
+        self.assume, self.depth = assume, depth
+        self.cells = {name: cell.waiting(name, depth[name]) for name, cell in cells.items()}
         self.populations: dict[str, Population] = {}
         self.projections: list[Projection] = []
         self.feeds: list[Feed] = []
-        self.groups = {name: grouped(name, cell) for name, cell in cells.items()}
+        self.groups = {name: grouped(name, cell) for name, cell in self.cells.items()}
 
     def add(self, name: str, terms: Sequence[PathTerm], bias: Array) -> None:
         """Add a node that receives these terms and this bias."""
         cell = self.cells[name]
         late = self.depth[name] > 0 or bool((cell.fade < 1.0).any())
-        if self.depth[name] > 0 and cell.bias.any() and not self.rests(cell):
-            raise NirError(
-                f"its node {name!r} leaks to another voltage than it starts at, before its input "
-                "arrives; read it with delay=1"
-            )
         for population, index in self.groups[name]:
             neuron = Spiking(
                 float(cell.fade[index[0]]),
@@ -131,10 +169,6 @@ class Built:
                 self.connect_bias(population, (cell.gain * bias)[index, None], self.depth[name])
         for term in terms:
             self.connect(name, term)
-
-    def rests(self, cell: Cell) -> bool:
-        """Whether neurons without input keep the voltage that they start at."""
-        return bool(np.allclose(cell.leak * cell.start, cell.bias))
 
     def connect_bias(self, population: str, weight: Array, depth: int) -> None:
         """Send a bias as the weights of a unit that always fires, so that it comes with input."""
@@ -175,7 +209,7 @@ class Built:
         elif term.steps:
             reason = "receives the input with a delay"
         if reason is not None:
-            raise NirError(
+            raise NoConstantInputError(
                 f"its node {name!r} {reason}, which a constant current cannot do; let the input "
                 "arrive as spikes: replace(find_assumptions(...), spikes=True)"
             )
@@ -262,13 +296,30 @@ class Flat:
         inputs, outputs = self.of("Input"), self.of("Output")
         if len(inputs) != 1 or len(outputs) != 1:
             raise NirError("it does not have exactly one input and one output")
-        self.input = inputs[0]
-        self.features = prod(shape_of(self.nodes[self.input].input_type["input"]))
+        self.input, self.shapes = inputs[0], dict[str, Shape]()
+        self.features = prod(self.input_shape())
         self.neurons = [name for name in self.nodes if self.kind(name) in NEURONS]
-        read = self.before(outputs[0])
-        if len(read) != 1 or read[0] not in self.neurons:
-            raise NirError("its output is not one population")
-        self.output = read[0]
+        self.output = self.read_by(outputs[0])
+
+    def read_by(self, end: str) -> str:
+        """The neurons that the output reads, if it does not change what they send; else itself.
+
+        An output that reads weights is a node whose drive is what they give, and that never fires.
+        """
+        terms, bias = self.total(end, 1.0, ())
+        if not terms:
+            raise NirError(f"its output {end!r} receives nothing")
+        first = terms[0]
+        whole = np.eye(len(first.responses)).ravel()
+        alone = len(terms) == 1 and not first.steps and not bias.any()
+        if (
+            alone
+            and first.source in self.neurons
+            and np.array_equal(first.responses.ravel(), whole)
+        ):
+            return first.source
+        self.neurons.append(end)
+        return end
 
     def of(self, kind: str) -> list[str]:
         """The nodes of a kind."""
@@ -296,6 +347,9 @@ class Flat:
             elif prefix and isinstance(node, nir.Input | nir.Output):
                 self.nodes[full] = Through()
             elif type(node).__name__ in (*NEURONS, *LINEAR, *ENDS):
+                if type(node).__name__ in NEURONS:
+                    full = self.free_name(full)
+                    entries[name] = exits[name] = [full]
                 self.nodes[full] = node
             else:
                 kind = type(node).__name__
@@ -307,7 +361,7 @@ class Flat:
     def arriving(self, name: str, dt: float) -> tuple[list[PathTerm], Array]:
         """The terms and the bias that a neuron node receives, in the shape of its neurons."""
         terms, bias = self.total(name, dt, ())
-        size = prod(neuron_shape(self.nodes[name]))
+        size = prod(self.shape(name))
         for term in terms:
             if prod(term.responses.shape[1:]) != size:
                 raise NirError(
@@ -315,6 +369,49 @@ class Flat:
                     f"{prod(term.responses.shape[1:])} values from {term.source!r}"
                 )
         return terms, np.zeros(size) + bias.ravel()
+
+    def free_name(self, name: str) -> str:
+        """A name for neurons that no others have, also where only letters and digits count."""
+        neurons = [each for each in self.nodes if self.kind(each) in NEURONS]
+        taken = {spelled(each) for each in (INPUT, ON, *neurons)}
+        while spelled(name) in taken:
+            name += "'"
+        return name
+
+    def input_shape(self) -> Shape:
+        """The shape of a sample: that of the input without axes for samples and steps."""
+        shape = shape_of(self.nodes[self.input].input_type["input"])
+        after = [self.kind(target) for source, target in self.edges if source == self.input]
+        axes = min((AXES[kind] for kind in after if kind in AXES), default=len(shape))
+        return shape[-axes:] if len(shape) > axes and shape[0] == 1 else shape
+
+    def shape(self, name: str, path: Sequence[str] = ()) -> Shape:
+        """The shape of a neuron node; one with a single value for all has that of its input."""
+        if name not in self.shapes:
+            own: Shape = (1,)
+            if self.kind(name) in NEURONS:
+                own = neuron_shape(self.nodes[name])
+            self.shapes[name] = own if prod(own) > 1 else self.arriving_shape(name, path) or own
+        return self.shapes[name]
+
+    def arriving_shape(self, name: str, path: Sequence[str]) -> Shape | None:
+        """The shape of what a node receives; None if that is only known from a loop."""
+        found = (self.shape_sent(source, (*path, name)) for source in self.before(name))
+        return next(filter(None, found), None)
+
+    def shape_sent(self, name: str, path: Sequence[str]) -> Shape | None:
+        """The shape of what a node sends; None for a loop."""
+        kind = self.kind(name)
+        if kind == "Input":
+            return self.input_shape()
+        if name in path:
+            return None
+        if kind in NEURONS:
+            return self.shape(name, path)
+        shape = self.arriving_shape(name, path)
+        if shape is None or kind not in LINEAR:
+            return shape
+        return tuple(fitted(name, self.nodes[name], np.zeros((1, *shape))).shape[1:])
 
     def total(self, name: str, dt: float, path: Sequence[str]) -> tuple[list[PathTerm], Array]:
         """What the nodes before a node send it, all together."""
@@ -333,20 +430,24 @@ class Flat:
             raise NirError(f"a loop leads through its node {name!r} and no neurons")
         node, kind = self.nodes[name], self.kind(name)
         if kind == "Input":
-            return [unit_term(INPUT, shape_of(node.input_type["input"]))], np.zeros(())
+            return [unit_term(INPUT, self.input_shape())], np.zeros(())
         if kind in NEURONS:
-            return [unit_term(name, neuron_shape(node))], np.zeros(())
+            return [unit_term(name, self.shape(name))], np.zeros(())
         terms, bias = self.total(name, dt, path)
         if kind == "Through":
             return terms, bias
         if kind == "Delay":
             return list(delayed(terms, node, dt)), bias
-        try:
-            made = [PathTerm(t.source, t.steps, apply(node, t.responses)) for t in terms]
-            nothing = np.zeros((1, *terms[0].responses.shape[1:])) + bias
-            return made, apply(node, nothing, bias=True)[0]
-        except (RuntimeError, ValueError, IndexError) as error:
-            raise NirError(f"its node {name!r} does not fit what it receives: {error}") from error
+        if not terms:
+            raise NirError(f"its node {name!r} receives nothing")
+        made = [PathTerm(t.source, t.steps, fitted(name, node, t.responses)) for t in terms]
+        nothing = np.zeros((1, *terms[0].responses.shape[1:])) + bias
+        return made, fitted(name, node, nothing, bias=True)[0]
+
+
+def spelled(name: str) -> str:
+    """A name without the characters that names of ports cannot have."""
+    return "".join(c if c.isalnum() else "_" for c in name)
 
 
 class Through:
@@ -377,6 +478,14 @@ def delayed(terms: Sequence[PathTerm], node: Any, dt: float) -> Iterator[PathTer
     for term in terms:
         for count in np.unique(steps):
             yield PathTerm(term.source, term.steps + int(count), term.responses * (steps == count))
+
+
+def fitted(name: str, node: Any, x: Array, *, bias: bool = False) -> Array:  # noqa: ANN401
+    """A linear node on each row of x; the error where x does not fit names the node."""
+    try:
+        return apply(node, x, bias=bias)
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise NirError(f"its node {name!r} does not fit what it receives: {error}") from error
 
 
 def apply(node: Any, x: Array, *, bias: bool = False) -> Array:  # noqa: ANN401
@@ -428,14 +537,14 @@ def applied_in_torch(node: Any, x: Array, *, bias: bool) -> Array:  # noqa: ANN4
 class NodeValues:
     """The fields of a neuron node, for each of its neurons."""
 
-    def __init__(self, name: str, node: Any, assume: Assumptions) -> None:  # noqa: ANN401
-        self.name, self.node, self.assume = name, node, assume
-        self.shape = neuron_shape(node)
+    def __init__(self, name: str, node: Any, shape: Shape, assume: Assumptions) -> None:  # noqa: ANN401
+        self.name, self.node, self.shape, self.assume = name, node, shape, assume
 
     def __getitem__(self, field: str) -> Array:
         """A field; one that NIR may leave out has its default."""
         given = getattr(self.node, field, None)
-        if given is None:
+        ignored = field == "r" and self.assume.any_r and not hasattr(self.node, "tau_syn")
+        if given is None or ignored:
             given = DEFAULTS.get(field, 0.0)
         values = np.broadcast_to(np.asarray(given, dtype=np.float64), self.shape)
         return np.array(values).ravel()
@@ -445,26 +554,34 @@ class NodeValues:
         tau, dt = self[field], self.assume.dt
         if not (tau > 0).all():
             raise NirError(f"its {self.name}.{field} is not above zero for all neurons")
-        parts = [1 - exp(-dt / t) if self.assume.exact else dt / t for t in tau]
-        if max(parts) > 1:
+        if self.assume.tau_times_dt and (tau < dt).any():
+            tau = tau / dt
+        parts = -np.expm1(-dt / tau) if self.assume.exact else dt / tau
+        if str(getattr(self.node, field).dtype).endswith("float32"):
+            # As the framework divides, so that dt / tau is the leak from which it made tau.
+            whole = (np.float32(dt) / tau.astype(np.float32)).astype(np.float64)
+            parts = -np.expm1(-whole) if self.assume.exact else whole
+        if parts.max() > 1:
             raise NirError(f"its {self.name}.{field} is shorter than the step of {dt:g} s")
-        return np.array(parts)
+        return parts
 
 
 DEFAULTS = {"r": 1.0, "w_in": 1.0}
 
 
-def cell_of(name: str, node: Any, assume: Assumptions) -> Cell:  # noqa: ANN401
+def cell_of(name: str, node: Any, shape: Shape, assume: Assumptions) -> Cell:  # noqa: ANN401
     """The neurons of a node, with voltages whose reset is zero."""
-    kind, given = type(node).__name__, NodeValues(name, node, assume)
+    kind, given = type(node).__name__, NodeValues(name, node, shape, assume)
     ones = np.ones(prod(given.shape))
     zeros = 0.0 * ones
+    if kind == "Output":
+        return Cell(ones, ones, ones, zeros, zeros, NEVER, Reset.ZERO)
     if kind == "Threshold":
         step = Cell(ones, ones, ones, zeros, zeros, 1.0, Reset.ZERO)
-        return normalized(name, step, given["threshold"], zeros, assume)
+        return normalized(name, step, given["threshold"], zeros, zeros, assume)
     fade, leak, gain = ones, zeros, given["r"]
     if kind == "IF":
-        gain = gain * assume.dt
+        gain = gain if assume.any_r else gain * assume.dt
     else:
         cuba = kind in ("CubaLIF", "CubaLI")
         leak = given.lost("tau_mem" if cuba else "tau")
@@ -476,24 +593,34 @@ def cell_of(name: str, node: Any, assume: Assumptions) -> Cell:  # noqa: ANN401
     if kind in ("LI", "CubaLI"):
         if assume.start is None:
             raise NirError(f"its node {name!r} has no threshold, so say at which voltage it starts")
-        return Cell(fade, leak, gain, leak * rest, assume.start * ones, NEVER, Reset.ZERO)
+        start = ones * assume.start if isinstance(assume.start, float | int) else rest
+        return Cell(fade, leak, gain, leak * rest, start, NEVER, Reset.ZERO)
     back = given["v_reset"]
     if assume.reset is Reset.SUBTRACT and back.any():
         raise NirError(f"its node {name!r} resets to {back[back != 0][0]:g}, not by subtraction")
     cell = Cell(fade, leak, gain, leak * (rest - back), zeros, 1.0, assume.reset)
-    return normalized(name, cell, given["v_threshold"], back, assume)
+    starts = {"reset": back, "leak": rest if kind != "IF" else back}
+    first = starts[assume.start] if isinstance(assume.start, str) else assume.start
+    return normalized(name, cell, given["v_threshold"], back, first, assume)
 
 
-def normalized(name: str, cell: Cell, threshold: Array, back: Array, assume: Assumptions) -> Cell:
+def normalized(
+    name: str,
+    cell: Cell,
+    threshold: Array,
+    back: Array,
+    first: Array | float | None,
+    assume: Assumptions,
+) -> Cell:
     """The neurons with one threshold; voltages are divided by it where it differs."""
     height = threshold - back
     if not (height > 0).all():
         raise NirError(f"its {name}.v_threshold is not above its reset for all neurons")
-    start = np.zeros(height.shape) if assume.start is None else assume.start - back
+    start = np.zeros(height.shape) if first is None else first - back
     top = float(height[0])
     if (height != top).any():
         cell = replace(cell, gain=cell.gain / height, bias=cell.bias / height)
         start, top = start / height, 1.0
-    if assume.start is None:
+    if first is None:
         start = np.full(height.shape, top / 2)
     return replace(cell, start=start, threshold=nextafter(top, inf) if assume.strict else top)

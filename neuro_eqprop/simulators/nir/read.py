@@ -124,9 +124,6 @@ def read_copy(path: Path, name: str, assume: Assumptions | None) -> Document:
         graph = nir.read(file, type_check=False)
     if not isinstance(graph, nir.NIRGraph):
         raise NirError(f"{name} holds a single node, not a graph")
-    if KEY not in graph.metadata:  # those of this package are compared with their metadata
-        graph.infer_types()
-        graph.check_types()
     return read_graph(graph, name, assume)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import neuro_eqprop as ne
+from neuro_eqprop.api.from_nir import NirModel
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.simulators.nir.assume import Assumptions
 from neuro_eqprop.simulators.nir.document import NirError
@@ -31,6 +33,13 @@ def graph(*named: tuple[str, Any], size: int, shape: tuple[int, ...], loops: Any
 
 def integrators(size: int, **values: Any) -> Any:  # noqa: ANN401
     return nir.IF(r=np.full(size, 1 / DT), v_threshold=np.ones(size), **values)
+
+
+def foreign(made: Any, assume: Assumptions) -> NirModel:  # noqa: ANN401
+    """The model of a graph of another framework."""
+    model = ne.from_nir(made, assume)
+    assert isinstance(model, NirModel)
+    return model
 
 
 def spikes(model: Any, x: Array) -> Array:  # noqa: ANN401
@@ -165,3 +174,108 @@ def test_the_energy_of_a_foreign_graph_is_estimated() -> None:
     run = model.run(np.full((2, 3), 0.5), steps=STEPS)
     assert (ne.estimate_energy(run, "loihi1").joules or 0) > 0
     assert [row.layer for row in model.budget("loihi2").layers] == ["n"]
+
+
+def test_an_output_of_weights_is_a_readout_that_sums_them() -> None:
+    weight, bias = np.array([[1.0, -1.0], [0.5, 0.25], [0.0, 2.0]]), np.array([0.125, 0.0, 0.25])
+    made = graph(("n", integrators(2)), ("w", nir.Affine(weight, bias)), size=3, shape=(2,))
+    model, x = foreign(made, replace(SYNC, delay=0)), np.array([0.5, 0.25])
+    trace = model.record(x[None], on="reference", steps=STEPS, record=["output:drive"])
+    wanted = integrated(x)[:-1] @ weight.T + bias
+    np.testing.assert_array_equal(trace.signals["output", "drive"][model.latency :], wanted)
+    assert not trace.spikes["output"].step.size
+
+
+def test_a_flatten_before_the_output_leaves_its_neurons_the_output() -> None:
+    cells = nir.IF(r=np.full((1, 1, 2), 1 / DT), v_threshold=np.ones((1, 1, 2)))
+    flat = nir.Flatten({"input": np.array([1, 1, 2])}, 0, -1)
+    model = ne.from_nir(graph(("n", cells), ("f", flat), size=2, shape=(1, 1, 2)), SYNC)
+    assert model.network.output == "n"
+
+
+def test_values_for_all_neurons_and_an_axis_of_samples_as_frameworks_write_them() -> None:
+    weight = np.array([[0.5, 0.25], [1.0, 0.5], [0.25, 0.0]])
+    one = nir.LIF(
+        tau=np.array(4 * DT), r=np.array(4.0), v_leak=np.zeros(()), v_threshold=np.ones(())
+    )
+    many = nir.LIF(
+        tau=np.full(3, 4 * DT), r=np.full(3, 4.0), v_leak=np.zeros(3), v_threshold=np.ones(3)
+    )
+    made = [
+        graph(("w", nir.Linear(weight)), ("n", cells), size=3, shape=shape)
+        for cells, shape in ((one, (1, 2)), (many, (2,)))
+    ]
+    first, second = (ne.from_nir(each, SYNC).network for each in made)
+    assert first.digest == second.digest
+
+
+def test_time_constants_of_single_precision_are_the_decays_that_they_were_made_of() -> None:
+    step, leak = np.float32(1e-4), np.array([0.125, 0.25], np.float32)
+    cells = nir.LIF(
+        tau=step / leak, r=1 / leak, v_leak=np.zeros(2), v_threshold=np.ones(2, np.float32)
+    )
+    model = ne.from_nir(graph(("n", cells), size=2, shape=(2,)), "snntorch")
+    neurons: list[Any] = [p.neuron for p in model.network.populations[:2]]
+    assert sorted(each.voltage_decay for each in neurons) == [0.125, 0.25]
+    np.testing.assert_array_equal(model.input_weights["n[0]"].sum(), 1.0)
+
+
+@pytest.mark.parametrize("start", ["reset", "leak"])
+def test_a_sample_starts_where_the_framework_starts_it_in_later_layers_too(start: str) -> None:
+    leak, back, rest = 0.5, -0.5, -0.25
+    late = nir.LIF(
+        tau=np.full(2, DT / leak),
+        r=np.full(2, 1 / leak),
+        v_leak=np.full(2, rest),
+        v_threshold=np.ones(2),
+        v_reset=np.full(2, back),
+    )
+    made = graph(
+        ("n", integrators(2)), ("w", nir.Linear(np.eye(2))), ("o", late), size=2, shape=(2,)
+    )
+    model, x = foreign(made, replace(SYNC, delay=0, start=start)), np.array([0.75, 0.5])
+    v, wanted = np.full(2, back if start == "reset" else rest), []
+    for sent in integrated(x):
+        v = v + leak * (rest - v) + sent
+        wanted.append(v >= 1)
+        v = np.where(wanted[-1], back, v)
+    found = spikes(model, x)[model.latency :]
+    np.testing.assert_array_equal(found, np.array(wanted)[: len(found)])
+
+
+def test_any_names_and_a_step_that_the_graph_states() -> None:
+    weight = nir.Linear(np.eye(2))
+    made = graph(
+        ("on", integrators(2)), ("w", weight), ("a.b", integrators(2)), ("v", weight),
+        ("a_b", integrators(2)), size=2, shape=(2,),
+    )  # fmt: skip
+    made.nodes["source"] = made.nodes.pop("input")
+    made.nodes["input"] = made.nodes.pop("on")
+    new = {"input": "source", "on": "input"}
+    made.edges = [(new.get(a, a), new.get(b, b)) for a, b in made.edges]
+    made.metadata["dt"] = DT
+    model = ne.from_nir(made, replace(SYNC, dt=0.5))
+    ports = {"".join(c if c.isalnum() else "_" for c in p.name) for p in model.network.populations}
+    assert model.network.dt == DT
+    assert len(ports) == 3
+    assert spikes(model, np.ones(2)).any()
+
+
+def test_an_input_that_is_filtered_arrives_as_spikes_and_says_so() -> None:
+    values = {"r": np.full(2, 4.0), "w_in": np.full(2, 2.0), "v_leak": np.zeros(2)}
+    cells = nir.CubaLIF(
+        tau_syn=np.full(2, 2 * DT), tau_mem=np.full(2, 4 * DT), v_threshold=np.ones(2), **values
+    )
+    made = graph(("n", cells), size=2, shape=(2,))
+    with pytest.warns(UserWarning, match="arrives as spikes.*'n' filters"):
+        model = ne.from_nir(made, SYNC)
+    assert spikes(model, np.array([0.5, 1.0])).any()
+    with pytest.raises(NirError, match=r"rates of 0\.\.1"):
+        model.run(np.array([[0.5, 2.0]]))
+    with pytest.raises(NirError, match="'n' filters"):
+        ne.from_nir(made, replace(SYNC, spikes=False))
+
+
+def test_an_unknown_start_is_refused() -> None:
+    with pytest.raises(ValueError, match="rest"):
+        Assumptions(DT, start="rest")
