@@ -61,6 +61,7 @@ STUDY_HELP = {
     "activation": "of hidden layers (code rate needs hard_sigmoid)",
     "output": "activation of the output, hard_sigmoid or linear; code rate needs the first",
     "feedback": "scale of the feedback weights of a layered network",
+    "feedback_weights": "of a layered network: tied to the forward ones, random, or learned",
     "epochs": "passes over the training samples",
     "batch": "samples that share a commit; a chip has 1",
     "learning_rate": "learning rate at the start; it decreases to zero along half a cosine",
@@ -265,6 +266,12 @@ def show(result: Json, console: Console) -> None:
         "time": f"{result['seconds']:.1f} s, {result['images_per_second']:.0f} images/s",
         "run": result["run"],
     }
+    if result["feedback_cosine"]:
+        rows["feedback"] = ", ".join(
+            f"{name} has a cosine of {value:.3f} with the transposed weights"
+            for name, value in result["feedback_cosine"].items()
+            if value is not None
+        )
     if result["forgetting"]:
         rows["forgetting"] = ", ".join(
             f"{percent(task['learned'])} -> {percent(task['end'])}" for task in result["forgetting"]

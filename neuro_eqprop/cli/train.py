@@ -32,7 +32,8 @@ from neuro_eqprop.training.defaults import PRESETS, derive, is_complete
 from neuro_eqprop.training.study import Study
 
 SETTINGS = (
-    *("dataset", "model", "hidden", "activation", "output", "bound", "feedback"),
+    *("dataset", "model", "hidden", "activation", "output", "bound"),
+    *("feedback", "feedback_weights"),
     *("epochs", "batch", "learning_rate", "seed", "beta", "rule", "nudging"),
     *("validation", "patience", "device"),
 )
@@ -161,6 +162,12 @@ def show(outcome: Json, console: Console) -> None:
         worst = min(outcome["cosine"], key=outcome["cosine"].get)
         rows["gradient"] = (
             f"cosine with the true one at least {outcome['cosine'][worst]:.4f} ({worst})"
+        )
+    if outcome["feedback_cosine"]:
+        rows["feedback"] = ", ".join(
+            f"{name} has a cosine of {value:.3f} with the transposed weights"
+            for name, value in outcome["feedback_cosine"].items()
+            if value is not None
         )
     if outcome["settled"] < 1.0:
         rows["unsettled"] = f"{percent(1 - outcome['settled'])} of test samples did not settle"

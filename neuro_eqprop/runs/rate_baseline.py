@@ -9,6 +9,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, cosine
 from neuro_eqprop.dynamics.field import field
+from neuro_eqprop.networks.feedback import own_feedback
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.runs.simulate import settle
@@ -22,7 +23,7 @@ from neuro_eqprop.simulators.learning import (
 )
 from neuro_eqprop.simulators.recordings import Record
 from neuro_eqprop.spiking.ir import Stimulus
-from neuro_eqprop.spiking.make_plastic import ALWAYS, parameters
+from neuro_eqprop.spiking.make_plastic import ALWAYS, gain_of, parameters
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 from neuro_eqprop.training.rules.base import Batch
 from neuro_eqprop.training.settings import RuleSettings
@@ -52,20 +53,22 @@ class RateLearner(Learner):
         plastic = log.plastic
         before = {name: plastic.projection(name).weight for name in plastic.learns}
         params = parameters(self.network, plastic, before)
+        names, keep = [part.name for part in plastic.plastic], plastic.keeps(log.training.rates)
         for part in log.parts(plastic.rule.batch):
             batch = to_batch(self.network, log.training.stimulus.take(part.start, part.stop))
             rate = float(log.training.rates[part.stop - 1]) / (part.stop - part.start)
+            keeps = dict(zip(names, keep[part.stop - 1], strict=True))
             after = dict(params)
             update, log.drives[part] = summed_update(self.network, params, batch, self.settings)
             for name, gradient in update.items():
                 # Adding zero turns -0.0 into 0.0, so that equal weights have equal bytes.
-                wanted = params[name] - rate * gradient + 0.0
+                wanted = keeps.get(name, 1.0) * params[name] - rate * gradient + 0.0
                 after[name] = np.clip(wanted, -self.limit, self.limit)
                 log.clipped += int(np.count_nonzero(after[name] != wanted))
             if log.record != NO_RECORD:
                 self.record(log, part, batch, params, after)
             params = after
-        weights = {c.name: params[c.name] for c in self.network.connections}
+        weights = {c.name: gain_of(c) * params[c.name] for c in self.network.connections}
         for layer in self.network.moving:
             weights[f"{ALWAYS}->{layer.name}"] = params[layer.name].reshape(-1, 1)
         return replace(log.result(weights, {}), counts={})
@@ -131,6 +134,7 @@ def directions(
     sample is learned on its own, with a learning rate of zero.
     """
     settings = rate_settings(plastic.rule.schedule, free=2000, nudged=2000)
+    backwards = {back.name for _, back in own_feedback(network)}
     rates: dict[str, list[float]] = {}
     gradients: dict[str, list[float]] = {}
     for k in range(stimulus.samples):
@@ -140,9 +144,11 @@ def directions(
         updates, _ = summed_update(network, params, batch, settings)
         exact = exact_gradient(network, params, batch)
         for name, update in updates.items():
+            if name not in plastic.learns and "->" in name:
+                continue  # random feedback
             tag = learned.tags[name if "->" in name else f"{ALWAYS}->{name}"].ravel()
             append_defined(rates, name, cosine(tag, -update, floor=NOISE))
-            if exact is not None:
+            if exact is not None and name not in backwards:
                 append_defined(gradients, name, cosine(tag, -exact[name], floor=NOISE))
     return {
         name: Direction(median(rates.get(name)), median(gradients.get(name)))

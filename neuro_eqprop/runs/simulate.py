@@ -182,6 +182,8 @@ def record_spikes(
     check_simulation(backend.name, network, len(rows), total_steps(schedule))
     substeps = int(getattr(backend, "substeps", 1))
     outside, known = spiking.input_populations, kinds(network)
+    chosen = {str(request).rpartition(":")[0] for request in recording.record}
+    outside = outside - chosen  # the input is recorded on request
     sizes = {p.name: p.size for p in network.populations if p.name not in outside}
     lowered: dict[str, Array] = {}
     for projection in network.projections:

@@ -8,6 +8,7 @@ from typing import Any
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.dynamics.inference import COARSE, score
 from neuro_eqprop.networks import ops as array_ops
+from neuro_eqprop.networks.feedback import alignment
 from neuro_eqprop.runs import run_folder
 from neuro_eqprop.training.history import History
 from neuro_eqprop.training.study import Study
@@ -40,6 +41,7 @@ def training_result(
         "drift": last["drift"],
         "cosine": least_cosines(model.history),
         "path": last["path"],
+        "feedback_cosine": alignment(network, model.params),
         "warning": last["warning"],
         "note": data.note,
         "diverged": model.diverged,

@@ -64,6 +64,7 @@ class LearningFeature(Enum):
     GAINS = "nonidealities of synapses"
     GRADED = "graded messages"
     RUN_ON = "samples that start from the state of the last one"
+    DECAY = "weights that decay, as those of learned feedback"
 
 
 def learning_features(plastic: PlasticNetwork) -> list[LearningFeature]:
@@ -76,6 +77,7 @@ def learning_features(plastic: PlasticNetwork) -> list[LearningFeature]:
         LearningFeature.GRADED: any(p.neuron.graded for p in plastic.network.populations),
         LearningFeature.RUN_ON: not rule.fresh,
         LearningFeature.GAINS: bool(plastic.gains),
+        LearningFeature.DECAY: any(part.decay for part in plastic.plastic),
     }
     return [feature for feature, present in needed.items() if present]
 

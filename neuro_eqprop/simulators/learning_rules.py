@@ -111,6 +111,7 @@ class FloatRule:
         self.committed = dict(self.tags)
         """The tags of the last commit."""
         self.etas = self.plastic.etas(log.training.rates)
+        self.keeps = self.plastic.keeps(log.training.rates)
         self.commits = self.rule.commits(log.training.stimulus.samples)
 
     def result(self) -> Learned:
@@ -193,10 +194,11 @@ class FloatRule:
                     self.traces[population.name] = np.zeros(population.size)
 
     def change(self, part: Plastic, eta: float, sample: int, place: int) -> Array:
-        """The weights w + eta m before they are clipped; resets the tags."""
+        """The weights keep w + eta m before they are clipped; resets the tags."""
         tag, weight = self.tags[part.name], self.plastic_weights[part.name].weight
         self.tags[part.name] = np.zeros_like(tag)
-        return np.asarray(weight + eta * tag)
+        keep = self.keeps[sample, self.plastic.plastic.index(part)]
+        return np.asarray(keep * weight + eta * tag)
 
     def record(self, sample: int, t: int) -> None:
         """Record both traces, tag and weight of the chosen synapses."""

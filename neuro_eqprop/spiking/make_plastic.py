@@ -13,8 +13,16 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR
-from neuro_eqprop.networks.network import Cost, Layer, Network, Role, check_parameters
-from neuro_eqprop.networks.operators import Dense
+from neuro_eqprop.networks.feedback import decays
+from neuro_eqprop.networks.network import (
+    Connection,
+    Cost,
+    Layer,
+    Network,
+    Role,
+    check_parameters,
+)
+from neuro_eqprop.networks.operators import Dense, OwnFeedback
 from neuro_eqprop.spiking.arithmetic import power_above
 from neuro_eqprop.spiking.codes import Code, Coding, learning_codes
 from neuro_eqprop.spiking.ir import (
@@ -53,6 +61,8 @@ class PlasticityConfig:
     """Largest absolute weight; in integers a power of two."""
     dt: float
     flaws: Nonidealities = field(default=PERFECT)
+    decay: float = 0.0
+    """Decay of a weight in a commit at a learning rate of one, for an operator's decay of one."""
 
 
 def input_neuron(coding: Coding, layer: Layer) -> Population:
@@ -94,7 +104,8 @@ def make_plastic(
             f"layer {network.output.name!r} is nudged by the cross-entropy, whose softmax no "
             f"neuron computes; learn with cost squared"
         )
-    shared = next((c for c in network.connections if not isinstance(c.operator, Dense)), None)
+    own = (Dense, OwnFeedback)
+    shared = next((c for c in network.connections if not isinstance(c.operator, own)), None)
     if shared is not None:
         raise PlasticityError(
             f"connection {shared.name!r} is not a dense matrix, and synapses that share a weight "
@@ -105,6 +116,12 @@ def make_plastic(
         raise PlasticityError(
             f"connection {bounded.name!r} has a spectral bound, which a local rule cannot "
             "enforce; learn without a bound, or with model layered"
+        )
+    scaled = next((c for c in network.connections if gain_of(c) != 1.0), None)
+    if scaled is not None and rule.numbers is not None:
+        raise PlasticityError(
+            f"{scaled.name!r} has a gain of {gain_of(scaled):g}, which integers cannot represent; "
+            "learn with feedback 1, or in floating point"
         )
     hidden = [layer for layer in network.moving if layer.role is Role.HIDDEN]
     biases = {layer.name: np.zeros(layer.size) for layer in network.moving}
@@ -140,12 +157,17 @@ def synapses(
         low, high = how.rule.numbers.range if how.rule.numbers else (0, 0)
         return np.asarray(np.clip(np.rint(weight / scale), low, high) * scale)
 
+    losses = decays(network)
     for connection in network.connections:
-        weight = rounded(params[connection.name])
+        gain = gain_of(connection)
+        weight = gain * rounded(params[connection.name])
         projections.append(Projection(connection.source, connection.target, weight))
-        share = network[connection.target].stiffness / network.output.stiffness
+        if is_fixed(connection):
+            continue
+        share = gain * gain * network[connection.target].stiffness / network.output.stiffness
         share *= 0.5 if connection.loops and connection.symmetric else 1.0
-        part = Plastic(connection.name, how.limit, share=share, scale=scale)
+        part = Plastic(connection.name, gain * how.limit, share=share, scale=scale)
+        part = replace(part, decay=how.decay * losses.get(connection.name, 0.0))
         if network.feeds_back(connection):
             back, factor = f"{connection.target}->{connection.source}", network.feedback(connection)
             if integer and factor != 1.0:
@@ -168,6 +190,16 @@ def synapses(
         projections.append(Projection(ALWAYS, layer.name, weight))
         plastic.append(Plastic(projections[-1].name, how.limit, share=share, scale=scale))
     return projections, plastic
+
+
+def gain_of(connection: Connection) -> float:
+    """The factor between the weights of a connection and those of its synapses."""
+    return connection.operator.gain if isinstance(connection.operator, OwnFeedback) else 1.0
+
+
+def is_fixed(connection: Connection) -> bool:
+    """Whether the weights of a connection stay as they are."""
+    return isinstance(connection.operator, OwnFeedback) and not connection.operator.learns
 
 
 def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNetwork:
@@ -218,9 +250,10 @@ def parameters(
     """The parameters of the rate network, from the effective weights of the synapses."""
 
     def effective(name: str) -> Array:
-        return np.asarray(weights[name] * plastic.gains.get(name, 1.0))
+        weight = weights[name] if name in weights else plastic.projection(name).weight
+        return np.asarray(weight * plastic.gains.get(name, 1.0))
 
-    params = {c.name: effective(c.name) for c in network.connections}
+    params = {c.name: effective(c.name) / gain_of(c) for c in network.connections}
     for layer in network.moving:
         own = plastic.network[layer.name].bias
         params[layer.name] = (effective(f"{ALWAYS}->{layer.name}")[:, 0] + own).reshape(layer.shape)

@@ -17,6 +17,7 @@ from neuro_eqprop.networks.operators import (
     Identity,
     Normalized,
     Operator,
+    OwnFeedback,
     Pooled,
     Sparse,
 )
@@ -38,7 +39,9 @@ DENSE = 0.2
 
 def operator_synapses(operator: Operator, weight: Array, source: Shape) -> Synapses:
     """The synapses of a linear operator with that weight, from a layer of shape `source`."""
-    if isinstance(operator, Dense):
+    if isinstance(operator, OwnFeedback):
+        weight = operator.gain * weight
+    if isinstance(operator, Dense | OwnFeedback):
         few = np.count_nonzero(weight) < FEW * weight.size
         return csr(weight) if few else DenseSynapses(weight)
     if isinstance(operator, Sparse):

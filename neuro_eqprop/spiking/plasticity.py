@@ -22,8 +22,9 @@ traces of its two units. Every step of a phase computes, in this order:
 
     commit    all neurons are silent and keep their state, and messages in flight are dropped;
               r = keep r (spiking); then, after the last sample of a batch or of the run,
-              w = min(max(w + eta m, -limit), limit), m = 0
+              w = min(max(loss w + eta m, -limit), limit), m = 0
               eta = share rate / (gap M n), n the number of samples since the last commit
+              loss = 1 - decay rate, which is one but for learned feedback
 
 The learning rate is that of the sample with the commit. Both traces are of the same step. A mirror,
 the projection in the opposite direction, has the weights `mirrored` w^T and changes together with
@@ -299,10 +300,14 @@ class Plastic:
     """Fraction of the learning rate."""
     scale: float = 1.0
     """In integers, the value of one weight step: a power of two."""
+    decay: float = 0.0
+    """The share of a weight that it loses in a commit at a learning rate of one."""
 
     def __post_init__(self) -> None:
         if not self.limit > 0:
             raise PlasticityError(f"weights of {self.name!r} with limit {self.limit} cannot learn")
+        if self.decay < 0:
+            raise PlasticityError(f"weights of {self.name!r} decay by {self.decay}, below zero")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -343,6 +348,10 @@ class PlasticNetwork:
         numbers = self.rule.numbers
         if (numbers is None) != (self.network.fixed is None):
             raise PlasticityError("a rule in integers needs a network in fixed point")
+        if numbers is not None and any(part.decay for part in self.plastic):
+            raise PlasticityError(
+                "weights that decay need floating point: learn without bits, or with feedback tied"
+            )
         for population in self.network.populations:
             neuron = population.neuron
             if neuron.follow is not None:
@@ -404,6 +413,11 @@ class PlasticNetwork:
         if isinstance(self.rule.numbers, IntegerArithmetic):
             etas = etas / [part.scale * self.rule.numbers.top**2 for part in self.plastic]
         return np.asarray(etas)
+
+    def keeps(self, rates: Array) -> Array:
+        """The factors of weights in a commit after each sample (samples, parts)."""
+        decays = np.array([part.decay for part in self.plastic])
+        return np.asarray(1.0 - rates[:, None] * decays)
 
 
 def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> PlasticNetwork:

@@ -185,7 +185,12 @@ class FileTrace(Trace):
 
 
 def read(path: str | Path) -> Trace:
-    """Read a complete trace into memory; of an unfinished one the complete samples."""
+    """Read a complete trace into memory; of an unfinished one the complete samples.
+
+    Of an NWB file, its spike trains.
+    """
+    if Path(path).suffix == ".nwb":
+        return Trace.from_nwb(path)
     with open_trace(path) as trace:
         return trace.load()
 

@@ -80,6 +80,8 @@ def outline(path: Path) -> dict[str, Any]:
             unit = str(node.attrs.get("unit", ""))
             found.append({"name": name, "shape": list(node.shape), "unit": unit})
 
+    if path.suffix == ".nwb":
+        return {"file": str(path), "schema": "NWB", "data": found}
     with closing(TraceReader.open(path)) as reader, reader.guard():
         reader.file.visititems(add_dataset)
         schema = int(reader.file.attrs.get("schema", 0))

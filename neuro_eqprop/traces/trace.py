@@ -252,6 +252,49 @@ class Trace(TraceData):
 
         return to_neo(self.load())
 
+    @classmethod
+    def from_neo(cls, block: Block, *, step: float | None = None) -> Trace:
+        """A trace of the spike trains of a Neo block, for statistics, rasters and `compare`.
+
+        Parameters
+        ----------
+        block : neo.Block
+            Each of its segments is a sample, as long as the shortest of them. The annotations
+            `population` and `unit` of a spike train name its layer and place, `label` of a segment
+            its stimulus.
+        step : float, optional
+            Duration of a step in seconds; 1 ms unless given.
+
+        Returns
+        -------
+        Trace
+
+        """
+        from neuro_eqprop.traces.foreign import from_neo
+
+        return from_neo(block, step=step)
+
+    @classmethod
+    def from_nwb(cls, path: str | Path, *, step: float | None = None) -> Trace:
+        """A trace of the spike trains of an NWB file, recorded here or elsewhere.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file of `to_nwb`, or any other with spike times. Trials of others are samples, as
+            long as the shortest of them; the column `population` of their units names layers.
+        step : float, optional
+            Duration of a step in seconds, for a file of others; 1 ms unless given.
+
+        Returns
+        -------
+        Trace
+
+        """
+        from neuro_eqprop.traces.foreign import from_nwb
+
+        return from_nwb(Path(path), step=step)
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the trace to an HDF5 file that `open_trace` opens; return its path."""
         from neuro_eqprop.traces.file import write

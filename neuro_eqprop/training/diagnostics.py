@@ -30,6 +30,7 @@ from neuro_eqprop.dynamics.field import Field, State
 from neuro_eqprop.dynamics.field import field as make_field
 from neuro_eqprop.dynamics.schedules import contrast
 from neuro_eqprop.dynamics.solve import SolveStatus, Stop, solve
+from neuro_eqprop.networks.feedback import own_feedback
 from neuro_eqprop.networks.network import Cost, Network, Role
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.gradients import implicit_gradient, output_values
@@ -175,6 +176,9 @@ def diagnose(
             gradient = implicit_gradient(
                 exact, network, double, x=x, target=target, state=rest.state, stop=SETTLED
             )
+    if gradient is not None:  # feedback with weights of its own is not to descend the cost
+        own = {back.name for _, back in own_feedback(network)}
+        gradient = {name: each for name, each in gradient.items() if name not in own}
     cosines = None if gradient is None else cosines_of(update, gradient)
     unsure = cosines is None or min(cosines.values(), default=1.0) < GOOD_COSINE
     return Diagnostics(

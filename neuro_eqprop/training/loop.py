@@ -18,6 +18,7 @@ from neuro_eqprop.data.split import LARGEST_BYTE
 from neuro_eqprop.data.split import check as check_split
 from neuro_eqprop.dynamics import spectral
 from neuro_eqprop.files import deadlines
+from neuro_eqprop.networks.feedback import decays
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network, check_parameters
 from neuro_eqprop.networks.ops.protocol import Values
@@ -179,6 +180,7 @@ class TrainingLoop:
             weights=[c.name for c in network.connections],
             decay=study.training.weight_decay,
         )
+        self._decays = decays(network)
         self._vectors = spectral.initial_vectors(network, self.ops)
         self._targets = self.ops.from_numpy(targets)
         self._take = sample_source(self.ops, data.train)
@@ -440,6 +442,9 @@ class TrainingLoop:
         for name, tensor in self.params.items():
             tensor.grad = found.gradients[name]
         self._optimizer.step()
+        for name, decay in self._decays.items():
+            share = decay * learning_rate / (len(self._rates) * self.study.training.learning_rate)
+            self.params[name].mul_(1.0 - share)
         if self.steps % self.epoch_steps % BOUND_EVERY == 0:
             factors = spectral.bound_factors(self.ops, self.network, self.params, self._vectors)
             for name, factor in factors.items():

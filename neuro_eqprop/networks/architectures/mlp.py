@@ -10,6 +10,10 @@ from neuro_eqprop.common.settings import setting
 from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.networks.architectures.base import ANY_DEPTH, Architecture, RateSettings, size
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
+from neuro_eqprop.networks.operators import OwnFeedback
+
+TIED, RANDOM, LEARNED = FEEDBACK_WEIGHTS = ("tied", "random", "learned")
+"""Weights of the feedback: transposed forward weights, or weights of its own."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,17 @@ class LayeredSettings(PredictiveSettings):
         1.0, "scale of the feedback from layer to layer; below 1 it settles sooner", above=0
     )
     stem: int = setting(0, "hidden layers without feedback, for rule hybrid", least=0)
+    feedback_weights: str = setting(
+        TIED,
+        "weights of the feedback: the transposed forward weights, random ones, or learned ones",
+        choices=FEEDBACK_WEIGHTS,
+    )
+    feedback_decay: float = setting(
+        6.0,
+        "with learned feedback, it and the forward weights between layers lose the factor exp(-X) "
+        "in the course of a training, less if the learning rate falls",
+        least=0,
+    )
 
 
 def layered(
@@ -69,6 +84,18 @@ def layered(
     return Network(tuple(layers), connections)
 
 
+def with_own_feedback(network: Network, own: OwnFeedback) -> Network:
+    """The network whose feedback has weights of its own in the place of transposed ones."""
+    one_way, back = list[Connection](), list[Connection]()
+    for c in network.connections:
+        feeds = network.feeds_back(c)
+        one_way.append(replace(c, symmetric=False) if feeds else c)
+        if feeds:
+            operator = replace(own, gain=network.feedback(c))
+            back.append(Connection(c.target, c.source, operator, False, c.bound))
+    return replace(network, connections=(*one_way, *back))
+
+
 def feed_forward(network: Network) -> Network:
     """The network without feedback and loops: a single sweep is its equilibrium.
 
@@ -85,7 +112,7 @@ def feed_forward(network: Network) -> Network:
 
 def build_layered(settings: LayeredSettings, shape: Shape, classes: int) -> Network:
     """The network of the settings."""
-    return layered(
+    made = layered(
         size(shape),
         settings.hidden,
         classes,
@@ -94,6 +121,11 @@ def build_layered(settings: LayeredSettings, shape: Shape, classes: int) -> Netw
         feedback=settings.feedback,
         stem=settings.stem,
     )
+    if settings.feedback_weights == TIED:
+        return made
+    learns = settings.feedback_weights == LEARNED
+    decay = settings.feedback_decay if learns else 0.0
+    return with_own_feedback(made, OwnFeedback(learns=learns, decay=decay))
 
 
 def build_predictive(settings: PredictiveSettings, shape: Shape, classes: int) -> Network:

@@ -12,6 +12,7 @@ from neuro_eqprop.networks.operators.embedding import Embedding, TokenMean, Toke
 from neuro_eqprop.networks.operators.identity import Identity
 from neuro_eqprop.networks.operators.layer_norm import LayerNorm
 from neuro_eqprop.networks.operators.normalized import Normalized
+from neuro_eqprop.networks.operators.own_feedback import OwnFeedback
 from neuro_eqprop.networks.operators.sparse import Sparse
 from neuro_eqprop.networks.operators.tokens import AtToken, Patches, PerToken
 
@@ -33,6 +34,7 @@ OPERATORS: tuple[Any, ...] = (
     Embedding,
     TokenSum,
     TokenMean,
+    OwnFeedback,
 )
 """All operators that a network file can name."""
 
@@ -50,6 +52,7 @@ __all__ = [
     "LayerNorm",
     "Normalized",
     "Operator",
+    "OwnFeedback",
     "Patches",
     "PerToken",
     "Pooled",

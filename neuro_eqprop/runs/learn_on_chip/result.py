@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neuro_eqprop.networks.feedback import alignment
 from neuro_eqprop.runs.learn_on_chip.evaluation import spectral_norms
 from neuro_eqprop.runs.learn_on_chip.model import OnChipNetwork
 from neuro_eqprop.runs.on_chip_config import RATES
@@ -41,6 +42,7 @@ def learning_result(model: OnChipNetwork) -> dict[str, Any]:
         **{key: sum(row.get(key, 0) for row in rows) for key in SUMMED},
         **{key: last.get(key, {}) for key in LAST},
         "rate_test_accuracy": last["rate_test_accuracy"],
+        "feedback_cosine": alignment(model.network, model.params),
         "cosines": {
             name: {"rate": direction.rate, "gradient": direction.gradient}
             for name, direction in model.directions.items()

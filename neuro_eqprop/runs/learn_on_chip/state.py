@@ -48,10 +48,13 @@ def to_memory(task: OnChipTask, state: LearningState) -> dict[str, Array]:
     Untied feedback weights are stored transposed, next to the forward weights.
     """
     memory: dict[str, Array] = {}
+    named = task.network.parameters()
     for connection in task.network.connections:
+        if connection.name not in state.weights:  # random feedback
+            continue
         memory[f"{connection.name}/weight"] = state.weights[connection.name]
         back = f"{connection.target}->{connection.source}"
-        if not connection.loops and back in state.weights:
+        if not connection.loops and back in state.weights and back not in named:
             memory[f"{connection.name}/back"] = state.weights[back].T
     for layer in task.network.moving:
         weight = state.weights[f"{ALWAYS}->{layer.name}"]
@@ -62,11 +65,13 @@ def to_memory(task: OnChipTask, state: LearningState) -> dict[str, Array]:
 
 def from_memory(task: OnChipTask, memory: Mapping[str, Array], epoch: int) -> LearningState:
     """The state after `epoch` epochs, from the arrays of `to_memory`."""
-    weights: dict[str, Array] = {}
+    weights, named = dict[str, Array](), task.network.parameters()
     for connection in task.network.connections:
+        if connection.name not in task.plastic.learns:
+            continue
         weights[connection.name] = memory[f"{connection.name}/weight"]
         back = f"{connection.target}->{connection.source}"
-        if not connection.loops and back in task.plastic.learns:
+        if not connection.loops and back in task.plastic.learns and back not in named:
             weights[back] = memory[f"{connection.name}/back"].T
     for layer in task.network.moving:
         weights[f"{ALWAYS}->{layer.name}"] = memory[f"{layer.name}/weight"].reshape(-1, 1)

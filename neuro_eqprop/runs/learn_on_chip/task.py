@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split, batches, one_hot
+from neuro_eqprop.networks.feedback import decays
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.runs.on_chip_config import DEFAULTS, RATES, OnChipConfig
@@ -108,6 +109,11 @@ class OnChipTask:
         ) / self.study.training.epochs
         return np.asarray(self.study.training.learning_rate * 0.5 * (1 + np.cos(np.pi * done)))
 
+    def commit_rates(self, epoch: int) -> Array:
+        """The learning rate of each commit of an epoch."""
+        rates = self.learning_rates(epoch, len(self.sample_order(epoch)))
+        return rates[self.plastic.rule.commits(len(rates))]
+
     def training_samples(
         self, epoch: int, *, most: int | None = None, first: int = 0
     ) -> tuple[Ints, TrainingSamples]:
@@ -142,7 +148,12 @@ def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network)
     for layer in network.moving:
         start[layer.name] = start[layer.name] + config.bias
     plastic = make_plastic(network, start, config.plasticity(study))
-    return OnChipTask(study, config, data, network, plastic)
+    task = OnChipTask(study, config, data, network, plastic)
+    if not decays(network):
+        return task
+    rates = np.concatenate([task.commit_rates(epoch) for epoch in range(task.epochs)])
+    how = replace(config.plasticity(study), decay=1.0 / (len(rates) * rates.max(initial=1e-12)))
+    return replace(task, plastic=make_plastic(network, start, how))
 
 
 def refuse_training_only(study: Study) -> None:

@@ -55,7 +55,8 @@ class CompiledLearning:
         names = [p.name for p in self.network.populations]
         self.units = {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
         self.neurons = {p.name: neurons_of(self.network, p) for p in self.network.populations}
-        self.etas = self.plastic.etas(self.training.rates)
+        rates = self.training.rates
+        self.factors = np.stack([self.plastic.etas(rates), self.plastic.keeps(rates)], axis=2)
         self.net, self.memory = self.pack_network(ends[-1])
         self.rule, self.results = self.pack_rule(), self.pack_results(ends[-1])
 
@@ -219,7 +220,7 @@ class CompiledLearning:
             given=given,
             pull=pull,
             targets=targets,
-            etas=self.etas[start:stop],
+            commits=self.factors[start:stop],
             third_factors=factors,
             draws=draws,
         )

@@ -118,8 +118,8 @@ class SampleTables(NamedTuple):
     pull: Array
     targets: Array
     """Traces of the output at its targets (samples, outputs)."""
-    etas: Array
-    """Learning rates (samples, parts)."""
+    commits: Array
+    """Factors of tags and of weights in a commit (samples, parts, 2)."""
     third_factors: Array
     """The engine's y2 of each sample."""
     draws: Array
@@ -509,15 +509,16 @@ def change(
     net: PlasticTables,
     rule: RuleTables,
     part: int,
-    eta: float,
+    factors: Array,
     row: np.uint64,
     memory: Memory,
     totals: Ints,
 ) -> int:
-    """Commit the tags of a part: w = clip(w + eta m), m = 0; return how many w changed.
+    """Commit the tags of a part: w = clip(keep w + eta m), m = 0; return how many w changed.
 
     In integers, eta m is rounded stochastically.
     """
+    eta, keep = factors[0], factors[1]
     j, begin = net.parts[part, PROJECTION], net.parts[part, TAGS]
     a, z, b, y = ends_of(net, j)
     weights, tags, touched, offset = (
@@ -529,7 +530,7 @@ def change(
     changed = clipped = 0
     size, low, high = uint64(y - b), net.limits[part, LEAST_WEIGHT], net.limits[part, MOST_WEIGHT]
     for s in range(z - a):
-        if not touched[s]:
+        if not touched[s] and keep == 1.0:
             continue
         column, at = uint64(begin) + uint64(s) * size, uint64(offset) + uint64(s) * size
         if rule.mode == INTEGER:
@@ -542,7 +543,7 @@ def change(
                 tags[column + i] = eta * tags[column + i]
         for i in range(size):
             old = weights[at + i]
-            wanted = old + tags[column + i]
+            wanted = keep * old + tags[column + i]
             new = min(max(wanted, low), high)
             tags[column + i] = 0.0
             clipped += new != wanted
@@ -770,7 +771,7 @@ def count_or_add_tags(
 def commit(
     net: PlasticTables,
     rule: RuleTables,
-    etas: Array,
+    factors: Array,
     number: int,
     chance: Array,
     memory: Memory,
@@ -783,7 +784,7 @@ def commit(
             events = change_engine(net, rule, part, chance, memory, totals)
         else:
             row = row_of(rule.start, 1 + net.parts[part, PROJECTION], number)
-            events = change(net, rule, part, etas[part], row, memory, totals)
+            events = change(net, rule, part, factors[part], row, memory, totals)
             if net.parts[part, MIRROR] >= 0:
                 mirror_back(net, part, memory)
             memory.touched[part] = 0
@@ -842,8 +843,8 @@ def finish_sample(
         copy(memory.tags, results.committed)
     if uncommitted == rule.batch or is_last:
         changed = results.counted[CHANGED, rule.phases[-1]]
-        etas, number = samples.etas[sample], samples.first + sample
-        commit(net, rule, etas, number, memory.chance, memory, changed, results.totals)
+        factors, number = samples.commits[sample], samples.first + sample
+        commit(net, rule, factors, number, memory.chance, memory, changed, results.totals)
         uncommitted = 0
     if rule.fresh:
         reset_graded_traces(net.populations, memory.traces)

@@ -53,6 +53,7 @@ class LavaLearner(Learner):
             "supports no effective weights that differ from the stored weights: learn without "
             "nonidealities, or on the emulator"
         ),
+        LearningFeature.DECAY: "has weights that do not decay: learn feedback on the emulator",
     }
 
     def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
