@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.dynamics.schedules import contrast
 from neuro_eqprop.runs.simulation import add_counts
 from neuro_eqprop.simulators.learning import Learner, LearningRecord
 from neuro_eqprop.simulators.recordings import Counts, Record, RecordingPlan, parse_record
@@ -135,6 +136,28 @@ def scales(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
     if isinstance(numbers, LoihiEngine):
         full *= max(1.0, np.rint(numbers.factor * rate / numbers.first)) / 2**17
     return float(numbers.top), float(full)
+
+
+def recorded_rule(
+    plastic: PlasticNetwork, rates: Array, names: Collection[str]
+) -> dict[str, Array]:
+    """Return what a trace states of the rule, for samples with these learning rates."""
+    rule, found = plastic.rule, dict[str, Array]()
+    contrasts = contrast(rule.schedule)
+    found["tau"] = np.array([rule.tau])
+    found["batch"] = np.array([float(rule.batch)])
+    found["contrast"] = np.array([contrasts.get(phase.name, 0.0) for phase in rule.schedule])
+    found["rate"] = np.asarray(rates, dtype=np.float64)
+    found["commit"] = rule.commits(len(rates)).astype(np.float64)
+    if isinstance(rule.numbers, LoihiEngine):  # its tags and weights are rounded at a commit
+        return found
+    etas, keeps = plastic.etas(rates), plastic.keeps(rates)
+    for k, part in enumerate(plastic.plastic):
+        eta = etas[:, k] * scales(plastic, 0.0)[1] * plastic.weight_step(part)
+        for name, factor in ((part.name, 1.0), (part.mirror, part.mirrored)):
+            if name in names:
+                found[f"eta/{name}"], found[f"keep/{name}"] = factor * eta, keeps[:, k]
+    return found
 
 
 def merge_commit(

@@ -243,6 +243,8 @@ class TraceData:
     """Targets (samples, classes) of the nudged phases; None if unknown."""
     snapshots: Snapshots = NO_SNAPSHOTS
     """Weights at chosen moments of a run that learns."""
+    rule: Mapping[str, Array] = field(default_factory=dict)
+    """Of a run that learns, the values of `RULE`."""
 
     def __post_init__(self) -> None:
         for name, kind in RECORDED.items():
@@ -285,6 +287,7 @@ class TraceData:
             weights={n: Weights(w, (after or {}).get(n)) for n, w in plan.weights.items()},
             hebbian=hebbian,
             targets=plan.targets,
+            rule=plan.rule,
         )
 
     def __len__(self) -> int:
@@ -445,6 +448,29 @@ class TraceData:
 Selected = TypeVar("Selected", bound=TraceData)
 
 
+RULE = {
+    "tau": ("step", "time constant of the traces of spiking units"),
+    "batch": ("sample", "samples that share a commit"),
+    "contrast": ("1", "of each phase, the factor c of its products"),
+    "rate": ("1", "learning rate of each sample"),
+    "commit": ("1", "of each sample, whether the weights change after it (1 or 0)"),
+    "eta": ("1", "of each sample: at a commit, w = keep w + eta tag"),
+    "keep": ("1", "of each sample: below one if weights decay at a commit"),
+}
+"""What a learning run states of its rule: unit and meaning. `eta` and `keep` have a value for each
+connection, under `eta/C`."""
+FIXED_RULE = ("tau", "batch", "contrast")
+"""Values of `RULE` that do not differ by sample."""
+
+
+def rule_of(rule: Mapping[str, Array], rows: Ints | slice) -> dict[str, Array]:
+    """The values of the rule for some samples."""
+    return {
+        name: np.asarray(values if name in FIXED_RULE else values[rows])
+        for name, values in rule.items()
+    }
+
+
 def select_samples(trace: Selected, rows: Sequence[int]) -> Selected:
     """A trace in memory restricted to some samples, in the given order."""
     places = np.asarray(rows, dtype=np.int64)
@@ -474,6 +500,7 @@ def select_samples(trace: Selected, rows: Sequence[int]) -> Selected:
         label=trace.label[places],
         inputs=trace.inputs[places],
         targets=None if trace.targets is None else trace.targets[places],
+        rule=rule_of(trace.rule, places),
         spikes={name: spikes(train) for name, train in trace.spikes.items()},
         signals={key: kept(values) for key, values in trace.signals.items()},
         hebbian={
@@ -529,6 +556,8 @@ class RecordingPlan:
     """Target values (samples, classes) of the nudged phases."""
     snapshots: tuple[int, ...] = ()
     """Numbers of learned samples after which all weights are recorded."""
+    rule: Mapping[str, Array] = field(default_factory=dict)
+    """Of a run that learns, the values of `RULE`."""
 
     def __post_init__(self) -> None:
         if set(self.kinds) != set(self.sizes):

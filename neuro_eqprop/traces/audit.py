@@ -1,8 +1,9 @@
 """A trace audited by itself: recorded products, tags and weight changes are computed again.
 
 The definitions are those of `neuro_eqprop.simulators.synapse_recording`: the product of the
-recorded activities, the tag that it integrates to in the windows, and at a commit one factor eta
-for all synapses of a connection, dw = eta m, which is fitted to each commit.
+recorded activities, the tag that it integrates to in the windows, and the weights after a commit,
+w = keep w + eta m, with the recorded eta and keep of the connection. Traces without them (of Lava's
+engine, and of earlier versions) have one factor eta for all synapses, fitted to each commit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Audit:
     tag: float
     """Of tags from the sum of the products in the windows."""
     update: float
-    """Of weight changes from eta times the tag; 0 if no weight changed."""
+    """Of weights after a commit from keep w + eta m; 0 if no weight changed."""
     commits: int
     """Samples after which weights changed."""
 
@@ -64,7 +65,13 @@ def audit_connection(trace: TraceData, name: str, log: SynapseLog) -> Audit:
     steps = np.abs(np.diff(tag, axis=1) - grown[:, 1:])
     changes = weight[:, -1] - weight[:, -2] if trace.steps > 1 else np.zeros_like(start)
     commits = np.flatnonzero(changes.any(axis=1))
-    rest = [remainder(changes[k], tag[k, -1]) for k in commits]
+    if f"eta/{name}" in trace.rule:
+        eta, keep = (trace.rule[f"{key}/{name}"][:, None] for key in ("eta", "keep"))
+        old = weight[:, -2] if trace.steps > 1 else weight[:, -1]
+        wrong = weight[:, -1] - (keep * old + eta * tag[:, -1])
+        rest = [largest(wrong[k]) for k in commits]
+    else:
+        rest = [remainder(changes[k], tag[k, -1]) for k in commits]
     return Audit(
         name,
         len(log.synapses),

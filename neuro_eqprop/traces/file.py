@@ -63,6 +63,7 @@ def write(path: Path, trace: TraceData, *, overwrite: bool) -> None:
         len(next(iter(trace.epochs.values()), ())),
         trace.targets,
         tuple(trace.snapshots.sample.tolist()),
+        trace.rule,
     )
     with Writer(path, plan, overwrite=overwrite) as writer:
         for k in range(len(trace.index)):

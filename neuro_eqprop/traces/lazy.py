@@ -104,6 +104,7 @@ def file_trace(reader: TraceReader) -> FileTrace:
         epochs=reader.epochs(),
         targets=rows("samples/target", samples) if reader.holds("samples/target") else None,
         snapshots=read_snapshots(reader),
+        rule=reader.rule(samples),
         announced=reader.announced,
         unit_counts=sizes,
         reader=reader,

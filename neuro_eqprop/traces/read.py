@@ -14,7 +14,7 @@ from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.dynamics.schedules import DT, Phase, Schedule
 from neuro_eqprop.files.hdf5 import Node, known_filters, open_hdf5
 from neuro_eqprop.files.read import parse_json
-from neuro_eqprop.simulators.recordings import Counts, Origin, SpikeTrain
+from neuro_eqprop.simulators.recordings import FIXED_RULE, RULE, Counts, Origin, SpikeTrain
 from neuro_eqprop.spiking.activity import ActivityKind
 from neuro_eqprop.traces.schema import (
     COLUMNS,
@@ -187,6 +187,20 @@ class TraceReader:
         if not isinstance(value, kind):
             raise self.refuse(f"attribute {name} is not a {kind.__name__}")
         return value
+
+    def rule(self, samples: int) -> dict[str, Array]:
+        """What the run states of its learning rule, of the complete samples; may be empty."""
+        if not self.holds("rule"):
+            return {}
+        found: dict[str, Array] = {}
+        for name in RULE:
+            if name in ("eta", "keep"):
+                for each in self.names(f"rule/{name}"):
+                    found[f"{name}/{each}"] = self.floats(f"rule/{name}/{each}", slice(samples))
+            else:
+                rows = ALL if name in FIXED_RULE else slice(samples)
+                found[name] = self.floats(f"rule/{name}", rows)
+        return found
 
     def origin(self) -> Origin:
         """Provenance of the trace."""

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints
 from neuro_eqprop.files.hdf5 import Node
-from neuro_eqprop.simulators.recordings import Counts, RecordingPlan
+from neuro_eqprop.simulators.recordings import RULE, Counts, RecordingPlan
 from neuro_eqprop.simulators.synapse_recording import COLUMNS as SYNAPSE_COLUMNS
 
 Bytes: TypeAlias = npt.NDArray[np.bytes_]
@@ -87,12 +87,14 @@ def create_layout(file: Node, plan: RecordingPlan) -> None:
         rows = max(1, min(plan.steps, BYTES_PER_CHUNK // (8 * size)))
         where = file.require_group(f"signals/{name}")
         create_growing(where, variable, dtype="f8", unit="1", chunk=(rows, size))
+        label_steps(where[variable], "unit")
     for name in sorted(plan.record.spikes):
         group, types = file.create_group(f"spikes/{name}"), plan.event_types(name)
         for column, unit in (("step", "step"), ("unit", "neuron"), ("value", "1")):
             create_growing(group, column, dtype=types[column], unit=unit, chunk=(EVENTS_PER_CHUNK,))
         create_growing(group, "stop", dtype="i8", unit="event", chunk=(256,))
     create_synapses(file, plan)
+    create_rule(file, plan)
     for name, unit in sorted(plan.epochs.items()):
         create_growing(file.require_group("epochs"), name, dtype="f8", unit=unit, chunk=(64,))
         file["epochs"].attrs["announced"] = plan.n_epochs
@@ -100,6 +102,40 @@ def create_layout(file: Node, plan: RecordingPlan) -> None:
     for phase in plan.schedule:
         table = np.zeros((len(plan.kinds), len(COLUMNS)), dtype=np.int64)
         create_fixed(counts, phase.name, table, "events").attrs["columns"] = json.dumps(COLUMNS)
+
+
+def create_rule(file: Node, plan: RecordingPlan) -> None:
+    """Create what a learning run states of its rule, and dimension scales."""
+    for name, values in plan.rule.items():
+        unit, meaning = RULE[name.partition("/")[0]]
+        create_fixed(file, f"rule/{name}", values, unit).attrs["description"] = meaning
+    add_scales(file)
+
+
+def add_scales(file: Node) -> None:
+    """Make the names of phases and the places of samples dimension scales of what they number."""
+    scales = {"phase": file["phases/name"], "sample": file["samples/index"]}
+    for name, scale in scales.items():
+        scale.make_scale(name)
+    data = {f"phases/{name}": "phase" for name in ("beta", "start", "stop", "window")}
+    data |= {f"samples/{name}": "sample" for name in ("label", "input", "target")}
+    data |= {f"rule/{name}": "sample" for name in ("rate", "commit")} | {"rule/contrast": "phase"}
+    data |= {
+        f"rule/{name}/{each}": "sample"
+        for name in ("eta", "keep")
+        if f"rule/{name}" in file
+        for each in file[f"rule/{name}"]
+    }
+    for name, along in data.items():
+        if name in file:
+            file[name].dims[0].label = along
+            file[name].dims[0].attach_scale(scales[along])
+    file["time"].make_scale("time from the start of a sample")
+
+
+def label_steps(data: Node, along: str) -> None:
+    """Name the axes of a growing data set: its rows are the steps of all samples."""
+    data.dims[0].label, data.dims[1].label = "step", along
 
 
 def create_synapses(file: Node, plan: RecordingPlan) -> None:
@@ -122,6 +158,7 @@ def create_synapses(file: Node, plan: RecordingPlan) -> None:
         rows = max(1, min(plan.steps, BYTES_PER_CHUNK // (8 * len(synapses))))
         for column in SYNAPSE_COLUMNS:
             create_growing(group, column, dtype="f8", unit="1", chunk=(rows, len(synapses)))
+            label_steps(group[column], "synapse")
 
 
 def create_phases(group: Node, plan: RecordingPlan) -> None:

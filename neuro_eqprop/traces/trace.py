@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, UnknownNameError, type_name
-from neuro_eqprop.simulators.recordings import Record, SpikeTrain, TraceData
+from neuro_eqprop.simulators.recordings import Record, SpikeTrain, TraceData, rule_of
 from neuro_eqprop.simulators.synapse_recording import HEBBIAN, Synapse, SynapseLog
 from neuro_eqprop.traces.dataframe import Frame, Labelled, to_pandas, to_xarray
 from neuro_eqprop.traces.export import to_csv, to_npz
@@ -50,6 +50,9 @@ class Trace(TraceData):
         Spikes, synaptic operations and neuron updates.
     snapshots : Snapshots
         Complete weight matrices at chosen moments of a run that learns: `sample` and `weights`.
+    rule : mapping of str to array
+        Of a run that learns: `tau`, `batch`, `contrast` by phase, and by sample `rate`, `commit`
+        and, for each connection C, `eta/C` and `keep/C`: at a commit, w = keep w + eta tag.
     targets : array of shape (samples, classes) or None
         Values that the nudged phases pull the output to.
     step_seconds : float
@@ -159,6 +162,7 @@ class Trace(TraceData):
             if self.targets is None
             else np.asarray(self.targets[part.start : part.stop], dtype=np.float64),
             snapshots=self.snapshots,
+            rule=rule_of(self.rule, slice(part.start, part.stop)),
         )
 
     def _load_spikes(self, layer: str, part: range) -> SpikeTrain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -42,6 +43,12 @@ def test_a_learning_run_verifies(
         assert max(each.product, each.tag) < 1e-9
         # Rates learn from their equilibria, not from the recorded course.
         assert each.update < (1e-3 if on == "rate" else 1e-9)
+    with h5py.File(path) as file:
+        assert file["rule/batch"][0] == batch
+        assert file["rule/commit"][:].sum() == 6 / batch
+        assert file["rule/rate"].dims[0][0].name == "/samples/index"
+        assert file["rule/contrast"].dims[0][0].name == "/phases/name"
+        assert "learning rate" in file["rule/rate"].attrs["description"]
     assert main(["traces", "verify", str(path)]) == 0
     assert "largest differences" in capsys.readouterr().out
     trace = read(path)

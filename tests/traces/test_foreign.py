@@ -53,7 +53,7 @@ def test_own_files_come_back(tmp_path: Path) -> None:
     trace = recorded()
     path = trace.to_nwb(tmp_path / "own.nwb")
     check_equal(Trace.from_nwb(path), trace)
-    assert compare(trace, path).pooled["free"].rmse == 0.0
+    assert compare(trace, path).pooled[0][1].rmse == 0.0
 
 
 def test_blocks_come_back_as_spikes() -> None:

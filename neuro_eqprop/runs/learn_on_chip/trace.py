@@ -19,6 +19,7 @@ from neuro_eqprop.runs.synapse_trace import (
     LearningRecorder,
     record_of,
     record_synapses,
+    recorded_rule,
 )
 from neuro_eqprop.simulators.base import kinds
 from neuro_eqprop.simulators.recordings import RecordingPlan
@@ -102,6 +103,7 @@ def plan_trace(
         n_epochs=task.epochs,
         targets=one_hot(task.train.y[rows], network.output.size),
         snapshots=snapshots,
+        rule=recorded_rule(plastic, samples.rates, names),
     )
 
 
