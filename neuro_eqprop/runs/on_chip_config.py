@@ -88,6 +88,12 @@ class OnChipConfig:
         least=0,
     )
     samples: int = setting(0, "use only the first N training samples; 0 for all", least=0)
+    repeats: int = setting(
+        1, "show each sample N times in a row, with other random numbers, to one commit", least=1
+    )
+    rhythm: bool = setting(
+        False, "nudge by an oscillation of beta, without windows, in place of two nudged phases"
+    )
     run_on: bool = setting(False, "keep the state of neurons from one sample to the next")
     tasks: int = setting(1, "split the classes into N tasks, learned one after another", least=1)
     weight_noise: float = setting(
@@ -118,10 +124,11 @@ class OnChipConfig:
                 f"bits is {self.bits}; weights have 2 to 16 bits, or 0 for floating point"
             )
         nonideal = self.weight_noise or self.dead or self.mismatch or self.asymmetric
-        if self.on == RATES and (self.fixed_point or nonideal or self.run_on or self.margin):
+        alone = self.run_on or self.margin or self.rhythm
+        if self.on == RATES and (self.fixed_point or nonideal or alone):
             raise ValueError(
-                "rates have no bits, no nonidealities, no margin and no state to keep; learn on a "
-                "simulator, such as the emulator"
+                "rates have no bits, no nonidealities, no margin, no rhythm and no state to keep; "
+                "learn on a simulator, such as the emulator"
             )
 
     @property
@@ -168,10 +175,11 @@ class OnChipConfig:
         rule = LearningRule(
             self.schedule(study),
             self.tau,
-            batch=study.training.batch,
+            batch=study.training.batch * self.repeats,
             fresh=not self.run_on,
             numbers=self.arithmetic(study),
             margin=self.margin,
+            rhythm=self.rhythm,
         )
         flaws = Nonidealities(
             self.weight_noise, self.dead, self.mismatch, self.asymmetric, study.seed

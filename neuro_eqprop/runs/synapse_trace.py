@@ -147,6 +147,8 @@ def recorded_rule(
     found["tau"] = np.array([rule.tau])
     found["batch"] = np.array([float(rule.batch)])
     found["contrast"] = np.array([contrasts.get(phase.name, 0.0) for phase in rule.schedule])
+    gates = np.array([step.gate for step in rule.episode[:-1]])
+    found["factor"] = gates / (rule.gap * rule.window)
     found["rate"] = np.asarray(rates, dtype=np.float64)
     found["commit"] = rule.commits(len(rates)).astype(np.float64)
     if isinstance(rule.numbers, LoihiEngine):  # its tags and weights are rounded at a commit

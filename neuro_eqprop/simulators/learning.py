@@ -64,6 +64,7 @@ class LearningFeature(Enum):
     GAINS = "nonidealities of synapses"
     GRADED = "graded messages"
     RUN_ON = "samples that start from the state of the last one"
+    RHYTHM = "a nudge that oscillates"
     DECAY = "weights that decay, as those of learned feedback"
 
 
@@ -77,6 +78,7 @@ def learning_features(plastic: PlasticNetwork) -> list[LearningFeature]:
         LearningFeature.GRADED: any(p.neuron.graded for p in plastic.network.populations),
         LearningFeature.RUN_ON: not rule.fresh,
         LearningFeature.GAINS: bool(plastic.gains),
+        LearningFeature.RHYTHM: rule.rhythm,
         LearningFeature.DECAY: any(part.decay for part in plastic.plastic),
     }
     return [feature for feature, present in needed.items() if present]

@@ -452,6 +452,7 @@ RULE = {
     "tau": ("step", "time constant of the traces of spiking units"),
     "batch": ("sample", "samples that share a commit"),
     "contrast": ("1", "of each phase, the factor c of its products"),
+    "factor": ("1", "of each step, the factor of its product in the tag"),
     "rate": ("1", "learning rate of each sample"),
     "commit": ("1", "of each sample, whether the weights change after it (1 or 0)"),
     "eta": ("1", "of each sample: at a commit, w = keep w + eta tag"),
@@ -459,7 +460,7 @@ RULE = {
 }
 """What a learning run states of its rule: unit and meaning. `eta` and `keep` have a value for each
 connection, under `eta/C`."""
-FIXED_RULE = ("tau", "batch", "contrast")
+FIXED_RULE = ("tau", "batch", "contrast", "factor")
 """Values of `RULE` that do not differ by sample."""
 
 

@@ -16,6 +16,13 @@ traces of its two units. Every step of a phase computes, in this order:
     f = gap c, where c is the contrast of the phase (`dynamics.schedules.contrast`) and gap the
     highest beta minus the lowest: f is +1 at the highest beta, -1 at the lowest, 0 in between.
 
+    With a rhythm, both nudged phases together are one cycle of T steps in which the nudge swings,
+    beta(t) = -beta sin(2 pi t / T), and the third factor the same wave, later by the lag of traces:
+
+    f = -s sin(2 pi t / T - lag), lag = arctan(2 pi tau / T), in all of the cycle
+
+    s makes a product that follows beta with that lag count as in the windows of the clock.
+
     With a margin above zero, the nudged phases of a sample are skipped if |r - target| <= margin
     (in integers margin Q) for every output after the free phase. The commit still runs, and the
     counters of random numbers advance as if the phases had run.
@@ -185,6 +192,8 @@ class LearningRule:
     """Integer arithmetic; None for floating point."""
     margin: float = 0.0
     """Samples with all outputs this close to their targets are not nudged; 0 nudges all."""
+    rhythm: bool = False
+    """Whether beta is one oscillation of both nudged phases, see the module."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.tau) and self.tau > 0):
@@ -207,6 +216,10 @@ class LearningRule:
                 "one-sided nudging compares the free phase of every sample; use a margin of 0, or "
                 "nudging centered"
             )
+        if self.rhythm and len(self.schedule) != 3:
+            raise PlasticityError("a rhythm has a phase away from the target: nudge centered")
+        if self.rhythm and (self.numbers is not None or self.margin):
+            raise PlasticityError("a rhythm needs floating point and a margin of 0")
         if isinstance(self.numbers, LoihiEngine) and self.batch != 1:
             raise PlasticityError("Lava's engine commits after every sample: use a batch of 1")
 
@@ -236,11 +249,31 @@ class LearningRule:
     def episode(self) -> tuple[EpisodeStep, ...]:
         """The steps of a sample; the last one is the commit."""
         gates = self.gates
+        if self.rhythm:
+            return self.cycle
         steps = [
             EpisodeStep(*step, gates[step.phase] if step.in_window else 0.0)
             for step in phase_steps(self.schedule)
         ]
         return (*steps, EpisodeStep(len(self.schedule), 0.0, in_window=False, gate=0.0))
+
+    @property
+    def cycle(self) -> tuple[EpisodeStep, ...]:
+        """The steps of a sample whose nudged phases are one oscillation."""
+        plain = phase_steps(self.schedule)
+        nudged = [k for k, step in enumerate(plain) if step.phase]
+        place = np.zeros(len(plain))
+        place[nudged] = (np.arange(len(nudged)) + 0.5) / len(nudged)
+        betas = -0.5 * self.gap * np.sin(2 * np.pi * place)
+        # Products follow the nudge late, as a low-pass with the time constant of the traces does.
+        phase = np.arctan(2 * np.pi * self.tau / len(nudged))
+        waves = np.where(place > 0, -np.sin(2 * np.pi * place - phase), 0.0)
+        size = self.gap * self.window / (0.25 * self.gap * len(nudged) * np.cos(phase))
+        found = [
+            EpisodeStep(step.phase, float(beta), step.in_window, float(size * wave))
+            for step, beta, wave in zip(plain, betas, waves, strict=True)
+        ]
+        return (*found, EpisodeStep(len(self.schedule), 0.0, in_window=False, gate=0.0))
 
     def commits(self, samples: int) -> Bits:
         """Whether each sample of a run ends a batch or the run, so that the weights change."""
@@ -361,6 +394,11 @@ class PlasticNetwork:
                 )
             if not neuron.graded:
                 continue
+            if self.rule.rhythm:
+                raise PlasticityError(
+                    f"graded units of {population.name!r} have no traces that lag: learn a rhythm "
+                    "with code rate"
+                )
             if not self.rule.fresh:
                 raise PlasticityError(
                     f"graded units of {population.name!r} hold sums made with the weights before a "

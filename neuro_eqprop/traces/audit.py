@@ -57,7 +57,9 @@ def audit_connection(trace: TraceData, name: str, log: SynapseLog) -> Audit:
         np.asarray(values, dtype=np.float64).reshape(shape)
         for values in (log.pre, log.post, log.product, log.tag, log.weight)
     )
-    grown = factor_of_steps(trace.schedule)[None, :, None] * product
+    factor = trace.rule.get("factor")
+    factor = factor_of_steps(trace.schedule) if factor is None else factor
+    grown = factor[None, :, None] * product
     # A tag starts a sample at zero or, within a batch, where the last sample left it.
     start = tag[:, 0] - grown[:, 0]
     before = np.concatenate([np.zeros_like(start[:1]), tag[:-1, -1]])

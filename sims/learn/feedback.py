@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 STORE = HERE / "measured" / "feedback.json"
 PAGE = HERE.parents[1] / "docs" / "results" / "feedback.md"
 KINDS, SEEDS = ("tied", "random", "learned"), (0, 1, 2)
-BATCH: dict[str, Any] = {"hidden": (64,), "batch": 20}
+BATCH: dict[str, Any] = {"hidden": (64,), "batch": 20, "learning_rate": 0.5}
 WHERE: dict[str, dict[str, Any]] = {
     "rates, `train`": {"hidden": (64,)},
     "rates, `train --preset chip`": {"hidden": (64,), "preset": "chip"},
@@ -95,8 +95,8 @@ def main() -> None:
         "feedback becomes the transpose without any synapse reading another one. With `random` "
         "it keeps its initial values, as a baseline (feedback alignment, Lillicrap et al. 2016).",
         "Digits, 64 hidden units, the defaults of each command otherwise; seeds 0, 1, 2 in this "
-        "order, one seed in biology (batches of 20 there). Made by `python sims/learn/feedback.py`"
-        ".",
+        "order, one seed in biology (batches of 20 at a rate of 0.5 there). Made by "
+        "`python sims/learn/feedback.py`.",
         "\n".join(lines),
         "On digits random feedback learns nearly as well: the forward weights align with it. The "
         "cosine of learned feedback shows that it does not need to. The decay is a share of the "

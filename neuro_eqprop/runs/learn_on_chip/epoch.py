@@ -54,7 +54,7 @@ def weights_within_epoch(task: OnChipTask, state: LearningState, done: int) -> M
 
     The samples up to the last commit are learned once more, which gives the same weights.
     """
-    done -= done % task.study.training.batch
+    done -= done % task.plastic.rule.batch
     if not done:
         return state.weights
     _, samples = task.training_samples(state.epoch, most=done, first=state.samples)

@@ -95,15 +95,16 @@ class OnChipTask:
         rng = np.random.default_rng([self.study.seed, epoch])
         rows = np.concatenate(list(batches(self.train, self.study.training.batch, rng)))
         classes = self.class_groups[epoch // self.study.training.epochs]
-        return np.asarray(rows[np.isin(self.train.y[rows], classes)])
+        shown = rows[np.isin(self.train.y[rows], classes)]
+        return np.repeat(shown, self.config.repeats)
 
     def learning_rates(self, epoch: int, samples: int) -> Array:
         """The learning rate of each sample: a half cosine to zero over the epochs of a task.
 
         It is constant within a batch.
         """
-        batch = np.arange(samples) // self.study.training.batch
-        batches_per_epoch = -(-samples // self.study.training.batch)
+        batch = np.arange(samples) // self.plastic.rule.batch
+        batches_per_epoch = -(-samples // self.plastic.rule.batch)
         done = (
             epoch % self.study.training.epochs + batch / batches_per_epoch
         ) / self.study.training.epochs

@@ -174,6 +174,10 @@ class TraceRecorder(IntervalRecorder):
         self.history = np.zeros((samples, len(self.places), chosen, len(SYNAPSE_VARIABLES)))
         self.counted = np.zeros_like(self.rule.log.counted)
 
+    def beta_at(self, step: int) -> float:
+        """Beta in a step: that of its phase, or of the rhythm."""
+        return self.rule.rule.episode[step].beta
+
     def advanced(self, fired: Mapping[str, Bits]) -> None:
         """Update the traces by the spikes of some dt, and the tags at the end of a step."""
         rule, per_step = self.rule.rule, self.biology.ticks

@@ -138,10 +138,14 @@ class IntervalRecorder:
     def advanced(self, fired: Mapping[str, Bits]) -> None:
         """Take note of the spikes (dt, samples, neurons) of the steps of integration just done."""
 
+    def beta_at(self, step: int) -> float:
+        """Beta in a step."""
+        return self.places[step].beta
+
     def prepare(self, step: int) -> None:
         """Set beta, and draw the random numbers of a step."""
         place = self.places[step]
-        self.neurons.set_beta(place.beta)
+        self.neurons.set_beta(self.beta_at(step))
         begins = not step or place.phase != self.places[step - 1].phase
         if self.biology.common_noise and begins and place.beta:
             self.noise = self.new_noise(1)

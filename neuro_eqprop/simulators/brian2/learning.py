@@ -30,6 +30,7 @@ class Brian2Learner(Learner):
         LearningFeature.MARGIN: EVERY_PHASE,
         LearningFeature.INTEGERS: IN_FLOATS,
         LearningFeature.ENGINE: IN_FLOATS,
+        LearningFeature.RHYTHM: "nudges by the clock: learn a rhythm on the emulator or in biology",
         LearningFeature.DECAY: "has weights that do not decay: learn feedback on the emulator",
     }
 

@@ -889,7 +889,7 @@ def learn_all(  # noqa: C901, PLR0912 - samples and steps in one loop
             if commit_step:
                 memory.sends[:] = 0
             else:
-                if t == 0 or rule.phases[t - 1] != k:
+                if t == 0 or rule.phases[t - 1] != k or rule.betas[t - 1] != rule.betas[t]:
                     given, pull = samples.given[sample], samples.pull[sample]
                     set_external_input(rule.betas[t], given, pull, integer, units.outside)
                 deliver_all(net, rule.betas[t], memory)

@@ -53,6 +53,7 @@ class LavaLearner(Learner):
             "supports no effective weights that differ from the stored weights: learn without "
             "nonidealities, or on the emulator"
         ),
+        LearningFeature.RHYTHM: "nudges by the clock: learn a rhythm on the emulator or in biology",
         LearningFeature.DECAY: "has weights that do not decay: learn feedback on the emulator",
     }
 
