@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import Field
+from dataclasses import MISSING, Field
 from typing import Any
 
 from neuro_eqprop.cli.setting_options import shown
 from neuro_eqprop.common.plugins import Registry
-from neuro_eqprop.common.settings import default_of, limits_of, settings_of
+from neuro_eqprop.common.settings import limits_of, settings_of
 from neuro_eqprop.networks.activations import ACTIVATIONS, activation
 from neuro_eqprop.networks.architectures.registry import MODELS
 from neuro_eqprop.training.defaults import ALL, DERIVED, Derived
@@ -99,7 +99,8 @@ def settings_table(settings: Mapping[str, Field[Any]]) -> str:
 
 def default_cell(field: Field[Any]) -> str:
     """Format the default of a setting."""
-    text = shown(default_of(field))
+    fixed = field.default_factory is MISSING
+    text = shown(field.default if fixed else field.default_factory())
     return f"`{text.lower() if text in ('True', 'False') else text}`" if text else "-"
 
 

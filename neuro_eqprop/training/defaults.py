@@ -14,6 +14,7 @@ from typing import Any
 
 from neuro_eqprop.common.arrays import parse_enum
 from neuro_eqprop.data import Dataset
+from neuro_eqprop.networks.architectures.mlp import TIED
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import Nudging, Rule, RuleSettings
 from neuro_eqprop.training.study import Study, adapt, find_rule, flat_names
@@ -122,6 +123,7 @@ def is_displaced(study: Study) -> bool:
     rule = study.rule
     plain = (rule.damping, rule.order, rule.anderson, rule.tolerance) == (1.0, "sequential", 0, 0.0)
     subtracted = study.model.name in ("toroidal", "sparse")
+    subtracted = subtracted or study.get("feedback_weights", TIED) != TIED
     return rule.name == Rule.HEBBIAN and plain and not subtracted and study.get("symmetric", True)
 
 
@@ -199,7 +201,7 @@ DERIVED: tuple[Derived, ...] = (
         beta,
         "0.02 where the nudged phase is computed as a displacement of the free one, 0.1 where the "
         "phases are subtracted (`toroidal`, `sparse`, rules other than `hebbian`, solvers with "
-        "options)",
+        "options, feedback with weights of its own)",
         contrasts=True,
     ),
     Derived(

@@ -63,6 +63,17 @@ def test_every_combination_of_files_makes_a_page(trained_run: Path, tmp_path: Pa
         assert "</html>" in page, some
 
 
+def test_rates_without_nudged_phases_stand_beside_spikes_with_them(
+    trained_run: Path, tmp_path: Path
+) -> None:
+    run = open_run(copytree(trained_run, tmp_path / "run"))
+    run.record(on="rate", samples=2, steps=20, out=run.path / "rate.h5", force=True)
+    run.record(
+        on="emulator", samples=3, steps=20, phases=True, out=run.path / "traces.h5", force=True
+    )
+    assert "</html>" in render(read_contents(run.path))
+
+
 @pytest.mark.parametrize("repeats", [0, -1])
 def test_samples_are_shown_once_or_more(repeats: int, trained_run: Path, tmp_path: Path) -> None:
     run = open_run(trained_run)

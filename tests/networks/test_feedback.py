@@ -50,7 +50,7 @@ def test_random_feedback_stays_and_learned_feedback_aligns() -> None:
 
 
 def test_decay_names_both_directions() -> None:
-    assert decays(loop("learned").network) == {"hidden->output": 6.0, BACK: 6.0}
+    assert decays(loop("learned").network) == {"hidden->output": 3.0, BACK: 3.0}
     assert decays(loop("tied").network) == decays(loop("random").network) == {}
 
 

@@ -131,13 +131,19 @@ def strongest_sample(trace: Trace, samples: int) -> int:
     return int(np.argmax(correct if correct.max() > VISIBLE * sizes.max() else sizes))
 
 
+def has_update(trace: Trace, name: str) -> bool:
+    """Whether the update of a connection follows from the rates of a trace."""
+    known = has_nudged_phases(trace.schedule) and has_both_rates(trace, name)
+    return known and not learned(trace)
+
+
 def matrix(name: str, trace: Trace, *, traces: Mapping[str, Trace], most: int, sample: int) -> Json:
     """Weights of a connection, and its mean Hebbian update per sample in each trace."""
     held = weight_views(trace.weights[name])
     updates = {
         file: hebbian_update(each, name) / len(each.index)
         for file, each in traces.items()
-        if has_nudged_phases(each.schedule) and has_both_rates(each, name) and not learned(each)
+        if has_update(each, name)
     }
     recorded = trace.hebbian[name].synapses if name in trace.hebbian and learned(trace) else ()
     change = next(iter(updates.values()), held.get("change", trace.weights[name].before))
@@ -146,7 +152,8 @@ def matrix(name: str, trace: Trace, *, traces: Mapping[str, Trace], most: int, s
         ends = zip((rows, columns), np.array(recorded).T, strict=True)
         rows, columns = (np.union1d(known, more) for known, more in ends)
     part = np.ix_(rows, columns)
-    here = np.abs(hebbian_update(trace, name, sample) if updates else change)[part]
+    of_sample = hebbian_update(trace, name, sample) if has_update(trace, name) else change
+    here = np.abs(of_sample)[part]
     row, column = np.unravel_index(np.argmax(here), here.shape)
     if recorded:
         tag = trace.hebbian[name].tag[(sample + 1) * trace.steps - 1]

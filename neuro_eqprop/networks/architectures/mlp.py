@@ -41,7 +41,7 @@ class LayeredSettings(PredictiveSettings):
         choices=FEEDBACK_WEIGHTS,
     )
     feedback_decay: float = setting(
-        6.0,
+        3.0,
         "with learned feedback, it and the forward weights between layers lose the factor exp(-X) "
         "in the course of a training, less if the learning rate falls",
         least=0,
