@@ -12,6 +12,7 @@ from neuro_eqprop.networks.operators import (
     Embedding,
     Normalized,
     Operator,
+    OwnFeedback,
     Patches,
     PerToken,
     Sparse,
@@ -105,7 +106,9 @@ def coupling_factor(network: Network, connection: Connection, weight: Array) -> 
     """The factor, at most one, that scales a recurrent weight to its largest initial norm."""
     source = network[connection.source].shape
     norms = np.asarray(connection.operator.spectral_norms(NumpyOps(), weight, source))
-    largest = min(INITIAL_COUPLING, connection.bound or np.inf)
+    operator = connection.operator
+    gain = operator.gain if isinstance(operator, OwnFeedback) else 1.0
+    largest = min(gain * INITIAL_COUPLING, connection.bound or np.inf)
     ratio = largest / np.maximum(norms, np.finfo(float).tiny)  # a weight may reach no unit
     factors = np.asarray(np.minimum(1.0, ratio))
     return factors.reshape(-1, *[1] * (weight.ndim - 1)) if len(factors) > 1 else factors

@@ -91,8 +91,9 @@ def with_own_feedback(network: Network, own: OwnFeedback) -> Network:
         feeds = network.feeds_back(c)
         one_way.append(replace(c, symmetric=False) if feeds else c)
         if feeds:
-            operator = replace(own, gain=network.feedback(c))
-            back.append(Connection(c.target, c.source, operator, False, c.bound))
+            gain = network.feedback(c)
+            bound = None if c.bound is None else gain * c.bound
+            back.append(Connection(c.target, c.source, replace(own, gain=gain), False, bound))
     return replace(network, connections=(*one_way, *back))
 
 

@@ -48,5 +48,5 @@ class OwnFeedback:
         return factor * DENSE.weight_gradient(ops, weight, post, pre)
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """The spectral norm of W, as that of the forward weights, without the gain."""
-        return DENSE.spectral_norms(ops, weight, source)
+        """The gain times the spectral norm of W."""
+        return [self.gain * norm for norm in DENSE.spectral_norms(ops, weight, source)]
