@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,9 +63,8 @@ pytestmark = pytest.mark.filterwarnings(
 
 def learned_weights(on: str, kind: str, **settings: object) -> dict[str, np.ndarray]:
     """The parameters after a few samples on a simulator."""
-    made = ne.learn_on_chip(
-        "layered", "digits", on=on, feedback_weights=kind, **{**SMALL, **settings}
-    )
+    given: dict[str, Any] = {**SMALL, **settings}
+    made = ne.learn_on_chip("layered", "digits", on=on, feedback_weights=kind, **given)
     return {name: np.asarray(value) for name, value in made.params.items()}
 
 

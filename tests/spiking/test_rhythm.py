@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,14 @@ def test_what_has_no_rhythm_says_so(change: dict[str, object]) -> None:
 
 def learned(on: str, **settings: object) -> dict[str, np.ndarray]:
     """The parameters after some samples."""
-    given = {"hidden": (12,), "code": "rate", "steps": 32, "samples": 20, "epochs": 1, **settings}
+    given: dict[str, Any] = {
+        "hidden": (12,),
+        "code": "rate",
+        "steps": 32,
+        "samples": 20,
+        "epochs": 1,
+        **settings,
+    }
     return dict(ne.learn_on_chip("layered", "digits", on=on, rhythm=True, **given).params)
 
 

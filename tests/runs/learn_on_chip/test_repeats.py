@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,14 @@ from neuro_eqprop.runs.learn_on_chip.model import OnChipNetwork
 
 def learned(repeats: int, **settings: object) -> OnChipNetwork:
     """A network that learned a few samples."""
-    given = {"hidden": (8,), "epochs": 1, "samples": 6, "batch": 2, "steps": 32, **settings}
+    given: dict[str, Any] = {
+        "hidden": (8,),
+        "epochs": 1,
+        "samples": 6,
+        "batch": 2,
+        "steps": 32,
+        **settings,
+    }
     return ne.learn_on_chip("layered", "digits", repeats=repeats, **given)
 
 
