@@ -184,7 +184,11 @@ def digest(network: SpikingNetwork) -> int:
         found = zlib.crc32(np.ascontiguousarray(population.bias), found)
     for projection in network.projections:
         if isinstance(projection.synapses, DenseSynapses):
-            for row in np.ascontiguousarray(projection.synapses.weight):
+            weight = projection.synapses.weight
+            # As it lies in memory: weights may be the transpose of others.
+            rows = weight.T if weight.flags.f_contiguous else np.ascontiguousarray(weight)
+            found = zlib.crc32(repr(weight.shape).encode(), found)
+            for row in rows:
                 found = zlib.crc32(row, found)
     return found
 
