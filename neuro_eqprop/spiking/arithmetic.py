@@ -5,6 +5,7 @@ A kind of neuron writes its step once, with the operations of an `Arithmetic`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import frexp
 from typing import Any, ClassVar, TypeAlias
 
@@ -25,6 +26,8 @@ DECAY_BITS = 12
 TOP = 1 << (STATE_BITS - 1)
 ONE = 1 << DECAY_BITS
 FRACTION = 1 << FRACTION_BITS
+CHUNK = 2**16
+"""Values that are looked at together, which fit into the cache."""
 UNREACHED = 2**40
 """A magnitude that no value of 24 bits reaches; sums and products with it are exact."""
 
@@ -73,11 +76,18 @@ def power_above(x: float) -> float:
     return 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)
 
 
+def chunks(values: Array) -> Iterator[Array]:
+    """Consecutive parts of an array, flat."""
+    flat = values.reshape(-1)
+    return (flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK))
+
+
 def check_multiples(values: Array, unit: float, what: str) -> None:
     """Raise an error if a value is not an integer multiple of the unit."""
-    ratio = np.asarray(values / unit)
-    if not (np.abs(ratio) < 2.0**53).all() or not (ratio == np.rint(ratio)).all():
-        raise ValueError(f"{what} is not a multiple of {unit}; quantise the entire network")
+    for chunk in chunks(np.asarray(values)):
+        ratio = chunk / unit
+        if not (np.abs(ratio) < 2.0**53).all() or not (ratio == np.rint(ratio)).all():
+            raise ValueError(f"{what} is not a multiple of {unit}; quantise the entire network")
 
 
 def bits_of(*values: int) -> int:

@@ -23,20 +23,45 @@ def integer_synapses(network: SpikingNetwork, projection: Projection) -> Synapse
 
     The integers are stored as float64. Sums over messages stay below 2^52 and are exact.
     """
-    source, name = network[projection.source].neuron, projection.name
-    theta = source.sizes.payload
-    unit, values = unit_of(network, projection.target), projection.synapses.values
-    check_multiples(values * theta, unit, f"a weight of {name!r}")
-    whole = projection.synapses.with_values(values * theta / unit)
-    sent = 2 * TOP * unit_of(network, projection.source) / theta if source.graded else 1.0
-    if float(absolute_row_sums(whole).max(initial=0.0)) * sent >= 2.0**52:
-        raise ValueError(f"the weights of {name!r} are too large for exact sums in 53 bits")
+    whole = in_units(network, projection, projection.synapses)
+    check_sums(network, projection, absolute_row_sums(whole))
     return whole
+
+
+def in_units(network: SpikingNetwork, projection: Projection, synapses: Synapses) -> Synapses:
+    """The integers of synapses, all of a projection or a part of its rows."""
+    unit = unit_of(network, projection.target)
+    values = synapses.values * network[projection.source].neuron.sizes.payload
+    check_multiples(values, unit, f"a weight of {projection.name!r}")
+    values /= unit
+    return synapses.with_values(values)
+
+
+def check_sums(network: SpikingNetwork, projection: Projection, row_sums: Array) -> None:
+    """Raise an error if sums over messages may need more bits than float64 has."""
+    source = network[projection.source].neuron
+    most = 2 * TOP * unit_of(network, projection.source) / source.sizes.payload
+    if float(row_sums.max(initial=0.0)) * (most if source.graded else 1.0) >= 2.0**52:
+        name = projection.name
+        raise ValueError(f"the weights of {name!r} are too large for exact sums in 53 bits")
 
 
 def absolute_row_sums(synapses: Synapses) -> Array:
     """The sum of |w| of each target neuron."""
-    return synapses.with_values(np.abs(synapses.values)).row_sums()
+    parts = [part.with_values(np.abs(part.values)).row_sums() for part in synapses.row_parts()]
+    return np.concatenate(parts)
+
+
+def integer_sums(network: SpikingNetwork, projection: Projection) -> tuple[Array, float]:
+    """The sums of |w| of each target and the largest |w| of `integer_synapses`, part by part."""
+    sums, largest = list[Array](), 0.0
+    for part in projection.synapses.row_parts():
+        whole = in_units(network, projection, part)
+        size = whole.with_values(np.abs(whole.values))
+        sums.append(size.row_sums())
+        largest = max(largest, float(size.values.max(initial=0.0)))
+    check_sums(network, projection, np.concatenate(sums))
+    return np.concatenate(sums), largest
 
 
 def weights(network: SpikingNetwork, projection: Projection) -> Ints:

@@ -43,7 +43,7 @@ from neuro_eqprop.spiking.plasticity import (
     PlasticityError,
     PlasticNetwork,
 )
-from neuro_eqprop.spiking.quantize import check_single, fit, unit
+from neuro_eqprop.spiking.quantize import fit, input_sums, unit
 from neuro_eqprop.spiking.rounding import Rounded
 from neuro_eqprop.spiking.synapses import DenseSynapses
 
@@ -220,7 +220,7 @@ def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNe
     units = {p.name: unit(network, p, parts) for p in network.populations}
     fitted = tuple(fit(p, units[p.name]) for p in network.populations)
     made = replace(network, populations=fitted, fixed=FixedPoint(units))
-    check_single(made)
+    input_sums(made)  # raises an error if a spike overflows
     return made
 
 

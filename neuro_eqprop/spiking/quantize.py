@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import frexp, inf
+from math import frexp, inf, sqrt
 
 import numpy as np
 
-from neuro_eqprop.spiking.arithmetic import TOP, nearest, power_above
-from neuro_eqprop.spiking.fixed_point import absolute_row_sums, integer_synapses
+from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.spiking.arithmetic import TOP, chunks, nearest, power_above
+from neuro_eqprop.spiking.fixed_point import integer_sums
 from neuro_eqprop.spiking.ir import FixedPoint, Population, Projection, SpikingNetwork
 from neuro_eqprop.spiking.neurons import neurons_of
 from neuro_eqprop.spiking.rounding import (
@@ -95,13 +96,11 @@ def quantise(
     made = replace(
         network, populations=populations, projections=projections, fixed=FixedPoint(units)
     )
-    check_single(made)
-    changed = zip(network.projections, rounded, strict=True)
-    return made, QuantisationReport(
-        rounding,
-        tuple(projection_report(projection, new) for projection, new in changed),
-        tuple(population_report(made, population) for population in made.populations),
-    )
+    reports = tuple(map(projection_report, network.projections, made.projections, rounded))
+    del rounded
+    sums = input_sums(made)
+    populations_found = (population_report(made, each, sums[each.name]) for each in populations)
+    return made, QuantisationReport(rounding, reports, tuple(populations_found))
 
 
 def finest(network: SpikingNetwork, projection: Projection) -> float:
@@ -132,7 +131,7 @@ def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
 def is_transpose(a: Projection, b: Projection) -> bool:
     """Whether b is the transpose of a."""
     ends = (a.source, a.target) == (b.target, b.source)
-    return ends and a.gain is b.gain and a.synapses.equals(b.synapses.T)
+    return ends and a.gain is b.gain and a.synapses.is_transpose_of(b.synapses)
 
 
 def backwards(synapses: Synapses, rounded: Rounded) -> Rounded:
@@ -165,11 +164,18 @@ def fit(population: Population, unit: float) -> Population:
     return replace(population, neuron=population.neuron.rounded(unit), bias=bias)
 
 
-def check_single(network: SpikingNetwork) -> None:
-    """Raise an error for a weight whose single spike overflows 24 bits."""
+def input_sums(network: SpikingNetwork) -> dict[str, Array]:
+    """The largest possible sum of inputs of each neuron, by population.
+
+    Raises an error for a weight whose single spike overflows 24 bits.
+    """
+    sums = {population.name: np.zeros(population.size) for population in network.populations}
     for projection in network.projections:
         target = neurons_of(network, network[projection.target])
-        largest = np.abs(integer_synapses(network, projection).values).max(initial=0)
+        size, largest = integer_sums(network, projection)
+        sent = network[projection.source].neuron.sizes.most_sent
+        more = np.where(size > 0, size, 0) * sent if sent < inf else inf
+        sums[projection.target] += more
         if largest * (target.arithmetic.unit / target.shown) >= TOP:
             most = float(np.abs(projection.synapses.values).max())
             raise QuantisationError(
@@ -177,12 +183,19 @@ def check_single(network: SpikingNetwork) -> None:
                 "spike overflows 24 bits at the unit that the other weights of its target need; "
                 "scale weights and thresholds of the target to a common size"
             )
+    return sums
 
 
-def projection_report(projection: Projection, new: Rounded) -> ProjectionReport:
+def projection_report(projection: Projection, made: Projection, new: Rounded) -> ProjectionReport:
     """The rounding errors of the weights."""
-    before = projection.synapses.values
-    error = new.weight - before
+    before, largest, worst, squares, lost = projection.synapses.values, 0, 0.0, 0.0, 0
+    for whole, weight, old in zip(
+        *map(chunks, (new.whole, made.synapses.values, before)), strict=True
+    ):
+        error = np.abs(weight - old)
+        largest, worst = max(largest, int(np.abs(whole).max())), max(worst, float(error.max()))
+        squares += float(error @ error)
+        lost += int(np.count_nonzero((whole == 0) & (old != 0)))
     factors = new.factor.ravel()
     if isinstance(projection.synapses, SparseSynapses) and factors.size > 1:
         factors = np.unique(factors)
@@ -190,22 +203,19 @@ def projection_report(projection: Projection, new: Rounded) -> ProjectionReport:
         projection.name,
         frexp(new.base)[1] - 1,
         tuple(factors.tolist()),
-        int(np.abs(new.whole).max(initial=0)),
-        float(np.abs(error).max(initial=0.0)),
-        float(np.sqrt(np.mean(error**2))) if error.size else 0.0,
-        int(np.count_nonzero((new.whole == 0) & (before != 0))),
+        largest,
+        worst,
+        sqrt(squares / before.size) if before.size else 0.0,
+        lost,
     )
 
 
-def population_report(network: SpikingNetwork, population: Population) -> PopulationReport:
-    """Fixed-point format of a population."""
+def population_report(
+    network: SpikingNetwork, population: Population, sums: Array
+) -> PopulationReport:
+    """Fixed-point format of a population, from the largest sums of its inputs."""
     neurons, sizes = neurons_of(network, population), population.neuron.sizes
-    sums, unit = np.zeros(population.size), neurons.arithmetic.unit
-    for projection in network.projections:
-        if projection.target == population.name:
-            size = absolute_row_sums(integer_synapses(network, projection))
-            sent = network[projection.source].neuron.sizes.most_sent
-            sums = sums + np.where(size > 0, size, 0) * sent if sent < inf else sums + inf
+    unit = neurons.arithmetic.unit
     bias_bits = int(np.abs(neurons.bias).max()).bit_length() + 1
     reach = float(sums.max()) * sizes.input_gain / TOP
     return PopulationReport(population.name, unit, round(sizes.quantum / unit), bias_bits, reach)

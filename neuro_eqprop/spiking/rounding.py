@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.spiking.arithmetic import nearest, power_above
+from neuro_eqprop.spiking.arithmetic import chunks, nearest, power_above
 from neuro_eqprop.spiking.synapses import Synapses
 
 MANTISSA = 2.0**-7
@@ -78,6 +78,8 @@ class Rounded:
     @property
     def weight(self) -> Array:
         """The weights in floating point."""
+        if self.factor.size == 1:
+            return np.asarray(self.whole * (float(self.factor.item()) * self.base))
         return np.asarray(self.whole * self.factor * self.base)
 
 
@@ -126,5 +128,10 @@ def round_values(
     if rounding.scaling is Scaling.NEURON and largest:
         base = max(base * MANTISSA, finest)
         factor = np.maximum(1, np.ceil(maxima() / (rounding.most * base))).astype(np.int64)
-    whole = rounding.step * nearest(values / factor, base * rounding.step)
-    return Rounded(np.asarray(whole), factor, base)
+    if factor.size > 1:
+        whole = rounding.step * nearest(values / factor, base * rounding.step)
+        return Rounded(np.asarray(whole), factor, base)
+    whole = np.empty(values.shape, dtype=np.int64)
+    for own, chunk in zip(chunks(whole), chunks(values), strict=True):
+        own[:] = rounding.step * nearest(chunk, base * rounding.step)
+    return Rounded(whole, factor, base)

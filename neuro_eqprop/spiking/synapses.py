@@ -29,6 +29,8 @@ from neuro_eqprop.common.arrays import Array, Ints, Shape
 
 BLOCK = 2**22
 """Default number of entries of a dense block of rows."""
+PART = 2**17
+"""Number of weights of rows that are looked at together."""
 LARGEST = 2**29
 """Number of entries of the largest matrix that `dense` returns; 4 GB."""
 HASHED_DENSE = 1024
@@ -158,6 +160,14 @@ class Synapses(ABC):
             np.array_equal(mine, theirs)
             for mine, theirs in zip(self.arrays.values(), other.arrays.values(), strict=True)
         )
+
+    def is_transpose_of(self, other: Synapses) -> bool:
+        """Whether `other` transposed equals these synapses."""
+        return self.equals(other.T)
+
+    def row_parts(self) -> Iterator[Synapses]:
+        """Synapses of consecutive rows, small enough for the cache where rows can be told apart."""
+        yield self
 
     def hashed(self) -> Iterator[bytes]:
         """The bytes that the digest of a network hashes."""
@@ -321,6 +331,35 @@ class SparseSynapses(Synapses):
                 products = self.data * sample[self.indices]
                 y[full] = np.add.reduceat(products, self.indptr[full])
         return found
+
+    def row_sums(self) -> Array:
+        """Sums by row."""
+        found = np.zeros(self.shape[0])
+        full = np.flatnonzero(np.diff(self.indptr))
+        if len(full):
+            found[full] = np.add.reduceat(self.data, self.indptr[full])
+        return found
+
+    def is_transpose_of(self, other: Synapses) -> bool:
+        """Whether `other` transposed equals these synapses; fan-ins differ sooner than weights."""
+        if not isinstance(other, SparseSynapses) or self.shape != other.shape[::-1]:
+            return False
+        counts = np.bincount(other.indices, minlength=other.shape[1])
+        return np.array_equal(counts, np.diff(self.indptr)) and self.equals(other.T)
+
+    def row_parts(self) -> Iterator[SparseSynapses]:
+        """Rows with about `PART` weights in all."""
+        rows = max(1, self.shape[0] * PART // max(1, len(self.data)))
+        for start in range(0, self.shape[0], rows):
+            heads = self.indptr[start : start + rows + 1]
+            part = slice(int(heads[0]), int(heads[-1]))
+            yield replace_unchecked(
+                self,
+                shape=(len(heads) - 1, self.shape[1]),
+                indptr=heads - heads[0],
+                indices=self.indices[part],
+                data=self.data[part],
+            )
 
     def fan_in(self) -> Ints:
         """Nonzero weights by row."""

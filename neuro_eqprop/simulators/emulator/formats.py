@@ -15,6 +15,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.dynamics.schedules import Schedule
+from neuro_eqprop.spiking.arithmetic import CHUNK, chunks
 from neuro_eqprop.spiking.ir import Spiking
 from neuro_eqprop.spiking.synapses import DenseSynapses, Synapses
 
@@ -22,8 +23,6 @@ MOST = 2**15 - 1
 """The largest weight in 16 bits."""
 SMALLEST = 2.0**-900
 """Weights below it are not scaled, since their products could underflow."""
-CHUNK = 2**16
-"""Values that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,9 @@ class Multiples:
 
 def multiples(synapses: Synapses) -> Multiples:
     """The weights of a projection as multiples of a power of two."""
-    values = synapses.values.ravel()
+    values = synapses.values
     largest = max((float(np.abs(chunk).max()) for chunk in chunks(values)), default=0.0)
     return Multiples(common_exponent(values, largest), largest, largest_row_sum(synapses))
-
-
-def chunks(values: Array) -> Iterable[Array]:
-    """Consecutive parts of a flat array."""
-    return (values[start : start + CHUNK] for start in range(0, values.size, CHUNK))
 
 
 def common_exponent(values: Array, largest: float) -> int | None:
@@ -72,7 +66,10 @@ def largest_row_sum(synapses: Synapses) -> float:
         rows = max(1, CHUNK // synapses.shape[1])
         parts = (synapses.weight[k : k + rows] for k in range(0, synapses.shape[0], rows))
         return max(one_sided_sum(part, lambda values: values.sum(axis=1)) for part in parts)
-    return one_sided_sum(synapses.values, lambda values: synapses.with_values(values).row_sums())
+    return max(
+        one_sided_sum(part.values, lambda values: part.with_values(values).row_sums())  # noqa: B023
+        for part in synapses.row_parts()
+    )
 
 
 def one_sided_sum(values: Array, total: Callable[[Array], Array]) -> float:
