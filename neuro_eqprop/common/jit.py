@@ -42,8 +42,16 @@ __all__ = [
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+
+def supported(**options: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Those private options that this Numba has; code is slower without them, and the same."""
+    known = getattr(getattr(NUMBA, "cpu", None), "CPUTargetOptions", None)
+    return {name: value for name, value in options.items() if hasattr(known, name)}
+
+
 # Without wrappers for Python and C callers and without allocation: compiles a sixth faster.
-LEAF: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+LEAF = supported(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+INLINED = supported(forceinline=True)
 
 # Sums may be reordered, as in any matrix product; NaN and inf are kept.
 REORDERED = {"reassoc", "contract", "nsz", "arcp"}
@@ -61,7 +69,7 @@ def leaf(function: Function) -> Function:
 
 def inlined_leaf(function: Function) -> Function:
     """As `leaf`, and always inlined."""
-    return cast(Function, numba.njit(error_model="numpy", forceinline=True, **LEAF)(function))
+    return cast(Function, numba.njit(error_model="numpy", **INLINED, **LEAF)(function))
 
 
 def inner_reordered(function: Function) -> Function:
@@ -80,7 +88,7 @@ def outer(function: Function, **options: Any) -> Function:  # noqa: ANN401
 
 def outer_leaf(function: Function) -> Function:
     """As `outer`, for a function that allocates nothing, which compiles faster."""
-    return outer(function, no_cfunc_wrapper=True, _nrt=False)
+    return outer(function, **supported(no_cfunc_wrapper=True, _nrt=False))
 
 
 class VerifiedFiles(NUMBA.caching.IndexDataCacheFile):  # type: ignore[misc]

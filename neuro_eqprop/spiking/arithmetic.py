@@ -76,7 +76,7 @@ def power_above(x: float) -> float:
     return 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)
 
 
-def chunks(values: Array) -> Iterator[Array]:
+def chunks(values: Numbers) -> Iterator[Numbers]:
     """Consecutive parts of an array, flat."""
     flat = values.reshape(-1)
     return (flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK))

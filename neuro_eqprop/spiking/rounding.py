@@ -129,9 +129,9 @@ def round_values(
         base = max(base * MANTISSA, finest)
         factor = np.maximum(1, np.ceil(maxima() / (rounding.most * base))).astype(np.int64)
     if factor.size > 1:
-        whole = rounding.step * nearest(values / factor, base * rounding.step)
-        return Rounded(np.asarray(whole), factor, base)
-    whole = np.empty(values.shape, dtype=np.int64)
+        scaled = nearest(values / factor, base * rounding.step)
+        return Rounded(np.asarray(rounding.step * scaled), factor, base)
+    whole: Ints = np.empty(values.shape, dtype=np.int64)
     for own, chunk in zip(chunks(whole), chunks(values), strict=True):
         own[:] = rounding.step * nearest(chunk, base * rounding.step)
     return Rounded(whole, factor, base)

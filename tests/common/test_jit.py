@@ -130,3 +130,9 @@ def test_the_time_of_compilation_is_measured_apart_from_that_of_a_run() -> None:
         twice(2.0)
     assert first.seconds > 0.0
     assert second.seconds == 0.0
+
+
+def test_options_that_this_numba_lacks_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert jit.supported(forceinline=True, not_there=True) == {"forceinline": True}
+    monkeypatch.delattr(jit.NUMBA.cpu, "CPUTargetOptions")
+    assert jit.supported(forceinline=True) == {}

@@ -21,6 +21,7 @@ from neuro_eqprop.networks.operators import (
     Sparse,
 )
 from neuro_eqprop.networks.ops.numpy import NumpyOps
+from neuro_eqprop.spiking import synapses
 from neuro_eqprop.spiking.ir import Projection
 from neuro_eqprop.spiking.operator_synapses import operator_synapses, unit_vectors
 from neuro_eqprop.spiking.synapses import (
@@ -174,3 +175,24 @@ def test_a_large_matrix_is_refused_with_its_size() -> None:
         large.dense()
     assert large.dense(5, 7).shape == (2, 100_000)
     assert large.count == large.parameters == 100_000
+
+
+def test_a_sparse_matrix_is_the_transpose_of_its_transpose_alone() -> None:
+    weight = grid(9, 7)
+    made = csr(weight)
+    assert made.is_transpose_of(made.T)
+    assert not made.is_transpose_of(csr(grid(7, 9)))
+    other = weight.T.copy()
+    other[weight.T != 0] += 1.0  # the same places
+    assert not made.is_transpose_of(csr(other))
+    assert not made.is_transpose_of(DenseSynapses(weight.T))
+
+
+@pytest.mark.parametrize("part", [1, 5, 1000])
+def test_parts_of_rows_are_all_rows(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synapses, "PART", part)
+    weight = grid(11, 6)
+    weight[3] = 0.0
+    parts = list(csr(weight).row_parts())
+    assert np.array_equal(np.concatenate([each.dense() for each in parts]), weight)
+    assert np.array_equal(np.concatenate([each.row_sums() for each in parts]), weight.sum(axis=1))
