@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.simulators.emulator import packed
 from neuro_eqprop.simulators.emulator.simulator import Emulator
 from neuro_eqprop.simulators.registry import load_backend
@@ -28,7 +30,7 @@ def test_blocks_and_threads_equal_the_reference(
     monkeypatch.setattr(packed, "TOGETHER", together)
     rng, case = np.random.default_rng(number), attempt_case(33, number, attempt=0)
 
-    def drawn(sizes: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def drawn(sizes: Mapping[str, Array]) -> dict[str, Array]:
         return {n: on_grid(rng.uniform(-1, 1, (SAMPLES, a.shape[1]))) for n, a in sizes.items()}
 
     stimulus = Stimulus(SAMPLES, drawn(case.stimulus.current), drawn(case.stimulus.pull))
