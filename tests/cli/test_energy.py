@@ -114,7 +114,7 @@ def test_energy_has_the_fields_of_the_contract(
             assert side["joules"] is not None or side["reason"]
         assert each["learning"]["reason"] == "unknown: no learning run counted"
     assert {"device", "batch", "joules"} <= set(outcome["reference"][0])
-    assert len(outcome["reference"]) == 15
+    assert len(outcome["reference"]) == 14
     assert set(outcome["arithmetic_ratio"]) == {"mac45nm"}
     named = {each["profile"] for each in outcome["profiles"]}
     assert "loihi2_scenario" not in named

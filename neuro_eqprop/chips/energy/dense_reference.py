@@ -111,7 +111,7 @@ def probability_less(one: Interval, other: Interval) -> float:
 def dense_references(
     profiles: Iterable[Profile], *, macs: int, batch: int | None
 ) -> list[DenseReference]:
-    """The dense pass on each device, at one batch size or at all measured ones."""
+    """The dense pass on each device with a cost of a MAC, at one batch size or at all measured."""
     found = []
     devices = [each for each in profiles if each.device is Device.DENSE]
     known = sorted({point.batch for profile in devices for point in profile.batches})
@@ -122,22 +122,17 @@ def dense_references(
         )
     for profile in devices:
         for point in profile.batches:
-            if batch not in (None, point.batch):
+            if not point.per_mac or batch not in (None, point.batch):
                 continue
             cost = point.joules_per_mac
             each = spread(cost.value, profile.range_factor())
             boundary = cost.boundary or Boundary.BOARD_DYNAMIC
-            if point.per_mac:
-                joules, note = macs * each, cost.note
-                found.append(
-                    DenseReference(
-                        *(profile.name, point.batch, joules, boundary, note, each),
-                        tier=profile.tier(),
-                    )
+            found.append(
+                DenseReference(
+                    *(profile.name, point.batch, macs * each, boundary, cost.note, each),
+                    tier=profile.tier(),
                 )
-            else:
-                note = f"one published network: {cost.where}"
-                found.append(DenseReference(profile.name, point.batch, each, boundary, note))
+            )
     return found
 
 
