@@ -76,6 +76,9 @@ def write(path: Path, trace: TraceData, *, overwrite: bool) -> None:
             writer.epoch(dict(zip(trace.epochs, map(float, row), strict=True)))
 
 
+COUNTED = np.arange(1, 128)
+"""Values of binary spikes: how many fell in one step, 1 unless a step is longer than a neuron's
+refractory period."""
 Replay: TypeAlias = Callable[["Writer"], None]
 """Writes what an earlier part of the run recorded."""
 
@@ -183,9 +186,9 @@ class Writer:
             )
         for name in self.plan.record.spikes:
             events = spike_train(self._shaped(recording.spikes[name], name), first)
-            if self.plan.kinds[name].binary and (events.value != 1.0).any():
+            if self.plan.kinds[name].binary and not np.isin(events.value, COUNTED).all():
                 raise TraceError(
-                    f"{self.path}: a binary spike of {name!r} has a payload other than 1"
+                    f"{self.path}: a binary spike of {name!r} has a payload, not a number of spikes"
                 )
             self._events[name] += len(events.step)
             for column in ("step", "unit", "value"):

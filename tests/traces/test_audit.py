@@ -58,3 +58,26 @@ def test_a_learning_run_verifies(
     damaged = select_samples(trace, [1, 0, 2, 3, 4, 5])  # in memory
     damaged = replace(damaged, hebbian={name: replace(log, tag=tag)})
     assert audit(damaged)[0].tag >= 0.24
+
+
+@pytest.mark.filterwarnings("ignore::neuro_eqprop.runs.learn_on_chip.loop.OnChipWarning")
+def test_neurons_that_fire_twice_in_a_step_are_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    ne.learn_on_chip(
+        "layered",
+        "digits",
+        hidden=(6,),
+        on="biology",
+        biology="neuron=izhikevich,dt=0.5ms,rmax=40Hz",
+        code="rate",
+        batch=4,
+        epochs=1,
+        samples=4,
+        steps=16,
+        learning_rate=1.0,
+        bias=1.5,
+        traces=TraceRequest(path, ["hidden->output:hebbian"], 4),
+    )
+    trace = read(path)
+    assert trace.spikes["hidden"].value.max() >= 2
+    assert audit(trace)[0].update < 1e-9

@@ -404,10 +404,10 @@ def test_watch_follows_to_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_a_binary_spike_has_no_other_value(episode: dict[str, Trace], tmp_path: Path) -> None:
     louder = replace(
-        episode["spikes"].spikes["hidden"], value=2 * episode["spikes"].spikes["hidden"].value
+        episode["spikes"].spikes["hidden"], value=0.5 * episode["spikes"].spikes["hidden"].value
     )
     spoilt = replace(episode["spikes"], spikes={**episode["spikes"].spikes, "hidden": louder})
-    with pytest.raises(TraceError, match="a binary spike of 'hidden' has a payload other than 1"):
+    with pytest.raises(TraceError, match="a binary spike of 'hidden' has a payload, not a number"):
         write(tmp_path / "t.h5", spoilt, overwrite=False)
 
 
