@@ -149,7 +149,8 @@ def main() -> None:
         "## Noise and trials",
         "The update is a sum over trials of each sample with other noise. Where noise alone takes "
         "from it, the cosine grows as 1 / sqrt(1 + c / n) with the number of trials n, with c from "
-        "one trial; where it stays below that, what is left is bias, which no trials cure: here a plateau near 0.94 read from spikes, and "
+        "one trial; where it stays below that, what is left is bias, which no trials cure: here "
+        "a plateau near 0.94 read from spikes, and "
         "near 0.97 read from drives.",
         table(["noise", "read-out", *(f"n = {n}" for n in TRIALS)], noise),
         "## Delay and length of a phase",
