@@ -23,6 +23,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Bits
 from neuro_eqprop.networks.network import Cost, DirectedEdge, Network, Role
+from neuro_eqprop.networks.operators.convolution import MaxPooled
 from neuro_eqprop.networks.operators.embedding import Embedding, PaddedOperator
 from neuro_eqprop.networks.ops.protocol import Ops, Values, reshape
 
@@ -66,6 +67,8 @@ class Field:
             s = state[edge.source]
             if edge.back is None:
                 total = operator.forward(self.ops, weight, s, total)
+            elif isinstance(operator, MaxPooled):
+                total = total + edge.back * operator.vjp(self.ops, weight, state[name], s)
             else:
                 total = operator.backward(
                     self.ops, weight, s, total, gain=edge.back, shape=edge.shape

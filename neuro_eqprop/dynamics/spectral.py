@@ -13,7 +13,8 @@ import numpy as np
 
 from neuro_eqprop.networks.network import Connection, Network
 from neuro_eqprop.networks.operators.attention import Attention
-from neuro_eqprop.networks.operators.base import power_iteration_step
+from neuro_eqprop.networks.operators.base import Operator, power_iteration_step
+from neuro_eqprop.networks.operators.convolution import MaxPooled
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 
 MARGIN = 1e-6
@@ -79,8 +80,9 @@ def bound_factors(
             if factor is not None:
                 factors[c.name] = factor
             continue
-        if c.operator.linear:
-            norm, vectors[c.name] = power_iteration_step(c.operator, ops, weight, vectors[c.name])
+        operator = linear_part(c)
+        if operator.linear:
+            norm, vectors[c.name] = power_iteration_step(operator, ops, weight, vectors[c.name])
         else:
             norm, vectors[c.name] = batched_power_iterations(weight, vectors[c.name])
         most = c.bound * (1 - MARGIN)
@@ -90,7 +92,13 @@ def bound_factors(
 
 def is_iterated(connection: Connection) -> bool:
     """Whether a bound is enforced by power iterations during an epoch."""
-    return connection.operator.linear or isinstance(connection.operator, Attention)
+    return linear_part(connection).linear or isinstance(connection.operator, Attention)
+
+
+def linear_part(connection: Connection) -> Operator:
+    """The operator of a connection, without the max pooling behind it."""
+    operator = connection.operator
+    return operator.inner if isinstance(operator, MaxPooled) else operator
 
 
 def batched_power_iterations(matrices: Values, v: Values) -> tuple[Values, Values]:
@@ -110,6 +118,6 @@ def initial_vectors(network: Network, ops: Ops) -> dict[str, Values]:
     for c in network.connections:
         if c.bound is not None and is_iterated(c):
             source = network[c.source].shape
-            shape = (1, *source) if c.operator.linear else (2, source[-1], 1)
+            shape = (1, *source) if linear_part(c).linear else (2, source[-1], 1)
             found[c.name] = ops.from_numpy(rng.standard_normal(shape))
     return found

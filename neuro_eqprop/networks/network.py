@@ -19,7 +19,7 @@ import numpy as np
 from neuro_eqprop.common.arrays import Array, NamedDict, Shape, parse_enum, type_name
 from neuro_eqprop.networks.activations import Activation
 from neuro_eqprop.networks.activations import activation as find_activation
-from neuro_eqprop.networks.operators import Dense, Embedding, Operator
+from neuro_eqprop.networks.operators import Dense, Embedding, MaxPooled, Operator
 
 A = TypeVar("A")
 DENSE = Dense()
@@ -272,9 +272,15 @@ class Network:
             raise ValueError(f"connection {connection.name!r}: bound must be above zero")
         self.weight_shape(connection)
         if self.feeds_back(connection) and not connection.operator.linear:
-            raise ValueError(
-                f"connection {connection.name!r} is not linear, so it cannot be symmetric"
-            )
+            if not isinstance(connection.operator, MaxPooled):
+                raise ValueError(
+                    f"connection {connection.name!r} is not linear, so it cannot be symmetric"
+                )
+            if self[connection.target].activation.low < 0.0:
+                raise ValueError(
+                    f"layer {connection.target!r} is max-pooled and has rates below zero, whose "
+                    f"feedback would settle nowhere: use activation 'relu', 'box' or 'hard_sigmoid'"
+                )
         if self.cost is Cost.CROSS_ENTROPY and connection.source == self.output.name:
             raise ValueError(
                 f"connection {connection.name!r} starts at the output, which is a readout with "

@@ -112,10 +112,12 @@ def nudging(study: Study, data: Dataset) -> str:
 
 
 def beta(study: Study, data: Dataset) -> float:
-    """Small where phases are computed as displacements."""
+    """Small where phases are computed as displacements, most of all where feedback is full."""
     if study.rule.nudging == Nudging.HOLOMORPHIC:
         return 0.5
-    return 0.02 if is_displaced(study) else 0.1
+    if not is_displaced(study):
+        return 0.1
+    return 0.002 if study.model.name in BLOCKS else 0.02
 
 
 def is_displaced(study: Study) -> bool:
@@ -199,9 +201,10 @@ DERIVED: tuple[Derived, ...] = (
     Derived(
         "beta",
         beta,
-        "0.02 where the nudged phase is computed as a displacement of the free one, 0.1 where the "
-        "phases are subtracted (`toroidal`, `sparse`, rules other than `hebbian`, solvers with "
-        "options, feedback with weights of its own)",
+        "0.02 where the nudged phase is computed as a displacement of the free one (0.002 in "
+        "`modern` and `multiscale`, whose feedback is full), 0.1 where the phases are subtracted "
+        "(`toroidal`, `sparse`, rules other than `hebbian`, solvers with options, feedback with "
+        "weights of its own)",
         contrasts=True,
     ),
     Derived(

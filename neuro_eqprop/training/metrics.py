@@ -41,7 +41,7 @@ def evaluate(
     chance = chance_warning(study, data, row["train_accuracy"], found["test"])
     warning = grown or probe.warning or chance
     if warning is None and row["epoch"] == study.training.epochs:
-        warning = linear_warning(data, found.get("validation", found["test"]))
+        warning = linear_warning(study, data, found.get("validation", found["test"]))
     arrays = {name: value.detach().cpu().numpy() for name, value in params.items()}
     return {
         "epoch": measured.pop("epoch"),
@@ -76,14 +76,18 @@ def norm_warning(norms: Mapping[str, float]) -> str | None:
 
 
 CHANCE_DEVIATIONS = 3.0
-"""Standard deviations above a constant prediction from which an accuracy is more than chance."""
+"""Standard deviations above a constant prediction from which an accuracy is more than chance.
+
+Half the way to 100 % suffices, too: few samples of a rare class leave less room.
+"""
 
 
 def chance_warning(study: Study, data: Dataset, train: float, test: float) -> str | None:
     """Return a warning if training and test accuracy are those of a constant prediction."""
     for split, found in ((data.train, train), (data.test, test)):
         share = float(np.bincount(split.y).max()) / len(split)
-        if found > share + CHANCE_DEVIATIONS * (share * (1.0 - share) / len(split)) ** 0.5:
+        deviation = (share * (1.0 - share) / len(split)) ** 0.5
+        if found > share + min(CHANCE_DEVIATIONS * deviation, 0.5 * (1.0 - share)):
             return None
     remedies = ["a smaller learning_rate"]
     if study.rule.nudging in ("negative", "random"):
@@ -130,7 +134,7 @@ def linear_accuracy(data: Dataset) -> float:
     return correct / len(held)
 
 
-def linear_warning(data: Dataset, accuracy: float) -> str | None:
+def linear_warning(study: Study, data: Dataset, accuracy: float) -> str | None:
     """Return a warning if a held-out accuracy is below that of a linear classifier.
 
     One standard deviation of the accuracy of that many samples is allowed for.
@@ -141,10 +145,14 @@ def linear_warning(data: Dataset, accuracy: float) -> str | None:
     held = len(data.test if data.validation is None else data.validation)
     if accuracy >= linear - max(1.0 / held, (linear * (1.0 - linear) / held) ** 0.5):
         return None
+    remedies = ["more epochs", "another learning_rate"]
+    if not study.training.normalize:
+        remedies.append("normalize=true")
+    if study.get("output", "linear") != "linear":
+        remedies.append("a linear output")
     return (
         f"a linear classifier (ridge regression) reaches {100 * linear:.1f} % of the held-out "
-        f"samples, and this network {100 * accuracy:.1f} %: use more epochs, another "
-        f"learning_rate, normalize=true, or a linear output"
+        f"samples, and this network {100 * accuracy:.1f} %: use {' or '.join(remedies)}"
     )
 
 

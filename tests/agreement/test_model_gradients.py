@@ -12,7 +12,7 @@ import torch
 
 from neuro_eqprop.common.arrays import Array, defined_cosine
 from neuro_eqprop.dynamics.field import field
-from neuro_eqprop.networks.activations import LINEAR, TANH
+from neuro_eqprop.networks.activations import HARD_SIGMOID, LINEAR, TANH
 from neuro_eqprop.networks.architectures import (
     Block,
     convolutional,
@@ -28,7 +28,7 @@ from neuro_eqprop.networks.architectures import (
 )
 from neuro_eqprop.networks.initialize import initialize
 from neuro_eqprop.networks.network import Connection, Cost, Network
-from neuro_eqprop.networks.operators import Attention, AttentionKind
+from neuro_eqprop.networks.operators import Attention, AttentionKind, Conv2d
 from neuro_eqprop.networks.ops.numpy import NumpyOps
 from neuro_eqprop.networks.ops.protocol import Ops
 from neuro_eqprop.networks.ops.torch import TorchOps
@@ -128,6 +128,23 @@ def test_the_hebbian_rule_is_minus_the_gradient(kind: str) -> None:
     network = NETWORKS[kind]
     found = cosines(asked(network, problem(network), PRECISE), truth(kind))
     assert min(found.values()) >= 0.9999, found
+
+
+def test_max_pooling_sends_feedback_to_the_largest_drives() -> None:
+    settings: dict[str, Any] = {"kernel": Conv2d(3, 1), "output_rate": LINEAR, "pool": "max"}
+    network = convolutional((2, 8, 8), (3, 4), 3, hidden_rate=HARD_SIGMOID, **settings)
+    params, x, y = given = problem(network)
+    gradient = implicit(network, params, x, y)
+    found = asked(network, given, replace(PRECISE, beta=1e-4))
+    assert min(cosines(found, gradient).values()) >= 0.9999
+    slow = finite_difference(network, params, x[:1], target=y[:1], epsilon=1e-6)
+    for name, slope in implicit(network, params, x[:1], y[:1]).items():
+        np.testing.assert_allclose(slope, slow[name], rtol=1e-4, atol=1e-6)
+    for wrong in (Rule.VECTOR_FIELD, Rule.ASYMMETRIC):
+        with pytest.raises(ValueError, match="max pooling: use rule 'hebbian'"):
+            RULES[wrong].check(network, replace(PRECISE, name=wrong))
+    with pytest.raises(ValueError, match="rates below zero"):
+        convolutional((2, 8, 8), (3, 4), 3, hidden_rate=TANH, **settings)
 
 
 @pytest.mark.parametrize("kind", ["toroidal", "looped cross-entropy", "modern"])

@@ -38,6 +38,7 @@ CASES: list[tuple[dict[str, Any], Dataset, dict[str, Any]]] = [
     ({"hidden": (8,)}, FEW, {"batch": 16, "learning_rate": 0.002, "free_steps": 3, "epochs": 30}),
     ({"model": "looped"}, MANY, {"bound": 0.5, "free_steps": 4, "nudged_steps": 2}),
     ({"model": "toroidal"}, MANY, {"nudging": "centered", "beta": 0.1, "free_steps": 15}),
+    ({"model": "modern"}, FEW, {"nudging": "positive", "beta": 0.002}),
     ({"model": "transformer"}, FEW, {"patch": 4, "normalize": True, "nudging": "positive"}),
     ({"batch": 256}, FEW, {"batch": 256, "learning_rate": 0.001}),
     ({"beta": 0.3}, FEW, {"nudging": "centered"}),

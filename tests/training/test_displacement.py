@@ -92,7 +92,7 @@ def network_of(kind: str, rate: Activation, output: Activation) -> Network:
             (1, 10, 10), (3, 4), CLASSES, kernel=3, **rates, feedback=0.4
         ),
         "looped": lambda: looped(9, 14, CLASSES, **rates, bound=0.9),
-        "multiscale": lambda: multiscale(9, 16, CLASSES, **rates, bound=0.6),
+        "multiscale": lambda: multiscale(9, 16, CLASSES, **rates, bound=0.3),
         "pyramid": lambda: pyramid(rate, output),
         "unpooled": lambda: unpooled(rate, output),
     }

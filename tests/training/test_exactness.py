@@ -12,9 +12,10 @@ import torch
 
 import neuro_eqprop as ne
 from neuro_eqprop.networks.ops.torch import TorchOps
-from neuro_eqprop.training.metrics import linear_accuracy
+from neuro_eqprop.training.metrics import chance_warning, linear_accuracy
 from neuro_eqprop.training.rules.base import Batch, TrainingError
 from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.study import make_study
 
 WEAK: dict[str, Any] = {
     "hidden": (16, 16),
@@ -200,6 +201,13 @@ def test_a_linear_classifier_is_the_least_to_reach(data: ne.Dataset) -> None:
     assert 0.85 < linear_accuracy(data) < 0.96
     poor = ne.train("layered", data, hidden=(2,), epochs=1, output="linear", beta=0.02)
     assert "a linear classifier (ridge regression) reaches" in str(poor.history[-1]["warning"])
+
+
+def test_a_rare_class_leaves_room_for_a_good_accuracy() -> None:
+    y = np.r_[np.zeros(99, dtype=int), 1]
+    data = ne.Dataset(np.random.default_rng(0).random((100, 2)), y, np.zeros((5, 2)), y[-5:])
+    assert chance_warning(make_study(), data, 0.99, 0.8) is not None  # those of a constant
+    assert chance_warning(make_study(), data, 1.0, 0.8) is None
 
 
 def test_a_lost_training_does_not_replace_a_good_run(data: ne.Dataset, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from neuro_eqprop.common.settings import setting
 from neuro_eqprop.networks.activations import HIDDEN, OUTPUT, Activation
 from neuro_eqprop.networks.architectures.base import ANY_DEPTH, Architecture, RateSettings
 from neuro_eqprop.networks.network import Connection, Layer, Network, Role
-from neuro_eqprop.networks.operators import Conv2d, Dense, Pooled
+from neuro_eqprop.networks.operators import Conv2d, Dense, MaxPooled, Operator, Pooled
 
 POOL = 2
 PADDINGS = ("valid", "same")
+POOLS = ("average", "max")
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,15 @@ class ConvSettings(RateSettings):
         "valid: kernels stay inside the image; same: zeros around it keep its size (odd kernels)",
         choices=PADDINGS,
     )
+    pool: str = setting(
+        "average",
+        "average: connections average rates over 2 x 2 squares; max: layers have the largest drive "
+        "of each square (Laborieux et al. 2021)",
+        choices=POOLS,
+    )
 
 
-def convolutional(
+def convolutional(  # noqa: PLR0913 - keyword arguments
     image: Shape,
     channels: tuple[int, ...],
     outputs: int,
@@ -47,12 +54,13 @@ def convolutional(
     output_rate: Activation,
     bound: float | None = None,
     feedback: float = 1.0,
+    pool: str = "average",
 ) -> Network:
-    """Convolutions over an image (channels, height, width), with 2 x 2 average pooling between.
+    """Convolutions over an image (channels, height, width), with 2 x 2 pooling between.
 
     A dense connection follows. Pooling is part of the connections, which act both ways; `bound` and
-    `feedback` as in `layered`. Units of a channel share their bias. `kernel` is the side of the
-    kernels, or the convolution itself with its padding.
+    `feedback` as in `layered`, `pool` as in `ConvSettings`. Units of a channel share their bias.
+    `kernel` is the side of the kernels, or the convolution itself with its padding.
     """
     convolution = Conv2d(kernel) if isinstance(kernel, int) else kernel
     if len(image) != 3:
@@ -65,19 +73,24 @@ def convolutional(
         raise ValueError(f"{reason}; {suggest(image, channels, convolution)}")
     layers = [Layer("input", image, output_rate, Role.INPUT)]
     connections: list[Connection] = []
+    largest = pool == "max"
     for k, count in enumerate(channels):
-        size = tuple(shrunk(n // (POOL if k else 1), convolution) for n in layers[-1].shape[1:])
+        before = POOL if k and not largest else 1
+        size = tuple(shrunk(n // before, convolution) for n in layers[-1].shape[1:])
+        operator: Operator = Pooled(POOL, convolution) if k else convolution
+        if largest:
+            operator, size = MaxPooled(POOL, convolution), tuple(n // POOL for n in size)
         shape = (count, *size)
         name, stiff = f"conv{k + 1}", feedback**k
         layers.append(
             Layer(name, shape, hidden_rate, stiffness=stiff, shared=(count, *[1] * len(size)))
         )
-        operator = Pooled(POOL, convolution) if k else convolution
         limit = bound if k else None
         connections.append(Connection(layers[-2].name, name, operator, bound=limit))
     softest = feedback ** len(channels)
     layers.append(Layer("output", (outputs,), output_rate, Role.OUTPUT, stiffness=softest))
-    connections.append(Connection(layers[-2].name, "output", Pooled(POOL, Dense()), bound=bound))
+    readout = Dense() if largest else Pooled(POOL, Dense())
+    connections.append(Connection(layers[-2].name, "output", readout, bound=bound))
     return Network(tuple(layers), tuple(connections))
 
 
@@ -137,6 +150,7 @@ def build(settings: ConvSettings, shape: Shape, classes: int) -> Network:
         **settings.rates,
         bound=settings.bound or None,
         feedback=settings.feedback,
+        pool=settings.pool,
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from neuro_eqprop.networks.operators.attention import Attention, AttentionKind
 from neuro_eqprop.networks.operators.base import Operator
-from neuro_eqprop.networks.operators.convolution import Conv2d, Pooled
+from neuro_eqprop.networks.operators.convolution import Conv2d, MaxPooled, Pooled
 from neuro_eqprop.networks.operators.cross_attention import CrossAttention, Query
 from neuro_eqprop.networks.operators.delayed_feedback import DelayedFeedback
 from neuro_eqprop.networks.operators.dense import Dense
@@ -21,6 +21,7 @@ OPERATORS: tuple[Any, ...] = (
     Sparse,
     Conv2d,
     Pooled,
+    MaxPooled,
     PerToken,
     Patches,
     AtToken,
@@ -50,6 +51,7 @@ __all__ = [
     "Embedding",
     "Identity",
     "LayerNorm",
+    "MaxPooled",
     "Normalized",
     "Operator",
     "OwnFeedback",

@@ -1,4 +1,4 @@
-"""Convolutions, and average pooling before another operator."""
+"""Convolutions, average pooling before another operator, and max pooling after one."""
 
 from __future__ import annotations
 
@@ -132,3 +132,53 @@ class Pooled:
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """The spectral norm with pooling included, by power iteration."""
         return [power_iteration_norm(self, ops, weight, source)]
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPooled:
+    """y = the largest value of each square of `size` by `size` of A(W) x (Laborieux et al. 2021).
+
+    Backwards, the value of a square goes to the place where A(W) x is largest, so that a symmetric
+    connection has the energy -y . A(x) as a linear one has.
+    """
+
+    size: int
+    inner: Operator
+    stored_name: ClassVar[str] = "max_pooled"
+    linear: ClassVar[bool] = False
+    matrix: ClassVar[bool] = False
+
+    def weight_shape(self, source: Shape, target: Shape) -> Shape:
+        """The shape of the inner operator's W."""
+        if len(target) != 3:
+            raise ValueError(f"max pooling ends at (channels, height, width), not at {target}")
+        return self.inner.weight_shape(source, (target[0], *(self.size * n for n in target[1:])))
+
+    def pool(self, ops: Ops, weight: Values, x: Values) -> tuple[Values, Values]:
+        """The largest values, and their places."""
+        return ops.max_pool(self.inner.forward(ops, weight, x, ops.zeros((1,))), self.size)
+
+    def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
+        """onto + y."""
+        return self.pool(ops, weight, x)[0] + onto
+
+    def backward(
+        self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
+    ) -> Values:
+        """Undefined: the operator is not linear, see `vjp`."""
+        raise ValueError("max pooling is not linear and has no transpose")
+
+    def vjp(self, ops: Ops, weight: Values, x: Values, y: Values) -> Values:
+        """The transposed Jacobian at x, times y."""
+        spread = ops.max_unpool(y, self.pool(ops, weight, x)[1], self.size)
+        zero, shape = ops.zeros((1,)), tuple(x.shape[1:])
+        return self.inner.backward(ops, weight, spread, zero, gain=1.0, shape=shape)
+
+    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
+        """The gradient of the inner operator, with post at the places of the largest values."""
+        spread = ops.max_unpool(post, self.pool(ops, weight, pre)[1], self.size)
+        return self.inner.weight_gradient(ops, weight, spread, pre)
+
+    def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
+        """Those of the inner operator: the largest factor by which y changes with x."""
+        return self.inner.spectral_norms(ops, weight, source)

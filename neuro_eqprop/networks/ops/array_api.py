@@ -142,6 +142,23 @@ class StandardOps:
         rows = self.xp.repeat(y, size, axis=2)
         return self.xp.repeat(rows, size, axis=3) / size**2
 
+    def max_pool(self, x: Values, size: int) -> tuple[Values, Values]:
+        """The largest value of each square of `size` by `size`, and its place there."""
+        n, c, high, wide = x.shape
+        squares = self.xp.reshape(x, (n, c, high // size, size, wide // size, size))
+        rows = self.xp.permute_dims(squares, (0, 1, 2, 4, 3, 5))
+        rows = self.xp.reshape(rows, (n, c, high // size, wide // size, size**2))
+        return self.xp.max(rows, axis=-1), self.xp.argmax(rows, axis=-1)
+
+    def max_unpool(self, y: Values, places: Values, size: int) -> Values:
+        """y at those places of the squares, and zeros beside them."""
+        n, c, high, wide = y.shape
+        chosen = self.one_hot(self.xp.reshape(places, (-1,)), size**2)
+        rows = self.xp.reshape(y, (-1, 1)) * self.xp.astype(chosen, y.dtype)
+        squares = self.xp.reshape(rows, (n, c, high, wide, size, size))
+        squares = self.xp.permute_dims(squares, (0, 1, 2, 4, 3, 5))
+        return self.xp.reshape(squares, (n, c, high * size, wide * size))
+
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
         """y[:, k] = the sum of the columns j with index[j] = k."""
         return values @ self.one_hot(self.xp.asarray(index), size)

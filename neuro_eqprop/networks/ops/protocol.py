@@ -82,6 +82,14 @@ class Ops(Protocol):
         """The transpose of `pool`."""
         ...
 
+    def max_pool(self, x: Values, size: int) -> tuple[Values, Values]:
+        """The largest value of each square of `size` by `size`, and its place there."""
+        ...
+
+    def max_unpool(self, y: Values, places: Values, size: int) -> Values:
+        """y at those places of the squares, and zeros beside them."""
+        ...
+
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
         """y[:, k] = the sum of the columns j of `values` with index[j] = k, for k < size."""
         ...

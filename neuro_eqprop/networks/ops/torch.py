@@ -127,6 +127,15 @@ class TorchOps:
             return torch.complex(self.unpool(y.real, size), self.unpool(y.imag, size))
         return functional.interpolate(channels_last(y * (1.0 / size**2)), scale_factor=size)
 
+    def max_pool(self, x: Values, size: int) -> tuple[Values, Values]:
+        """The largest value of each square of `size` by `size`, and its place in the image."""
+        found, places = functional.max_pool2d(x, size, return_indices=True)
+        return found, places
+
+    def max_unpool(self, y: Values, places: Values, size: int) -> Values:
+        """y at those places of the image, and zeros beside them."""
+        return functional.max_unpool2d(y, places, [size, size])
+
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
         """y[:, k] = the sum of the columns j with index[j] = k."""
         places = torch.from_numpy(index.copy()).to(values.device)

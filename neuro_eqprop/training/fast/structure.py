@@ -45,7 +45,8 @@ NEGLIGIBLE_TERM = 0.04
 """Largest g |W|^2 at which the second term of a contrast between hidden layers is left out.
 
 That is its size relative to the first term at most, so that the cosine of the update stays above
-0.999. `LARGEST_NORM` stands for |W| where the weight has no bound.
+0.999. `LARGEST_NORM` stands for |W| where the weight has no bound, and where the nudge reaches the
+earlier layer by other connections, too: the bound does not limit these.
 """
 LARGEST_NORM = 6.0
 
@@ -256,7 +257,7 @@ def build(ops: TorchOps, network: Network, *tensors: Tensor) -> Chain:
                 made[c.name],
                 place.get(getattr(c, other), -1),
                 network.feedback(c),
-                network.feedback(c) * (c.bound or LARGEST_NORM) ** 2 > NEGLIGIBLE_TERM,
+                network.feedback(c) * limiting_norm(network, c) ** 2 > NEGLIGIBLE_TERM,
             )
             for c in found
         )
@@ -295,6 +296,12 @@ def build(ops: TorchOps, network: Network, *tensors: Tensor) -> Chain:
 
 
 cached_build = keep_last(build)
+
+
+def limiting_norm(network: Network, connection: Connection) -> float:
+    """What |W| is at most in `NEGLIGIBLE_TERM`."""
+    ways = [c for c in network.connections if c.source == connection.source]
+    return (len(ways) == 1 and connection.bound) or LARGEST_NORM
 
 
 def is_accessible(ops: TorchOps, tensors: Sequence[Tensor]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from neuro_eqprop.networks.network import Network, Role
-from neuro_eqprop.networks.operators import Attention, AttentionKind, CrossAttention
+from neuro_eqprop.networks.operators import Attention, AttentionKind, CrossAttention, MaxPooled
 from neuro_eqprop.networks.operators.linearize import NonlinearOperator
 from neuro_eqprop.networks.ops.protocol import Ops, Values
 from neuro_eqprop.training.rules.base import (
@@ -41,6 +41,8 @@ def requires(network: Network, settings: RuleSettings) -> None:
             raise ValueError(
                 f"connection {c.name!r} is attention, which has an energy: use rule 'hebbian'"
             )
+        if settings.name != Rule.HEBBIAN and network.feeds_back(c) and not c.operator.linear:
+            raise ValueError(f"connection {c.name!r} has max pooling: use rule 'hebbian'")
         entering = network[c.source].role is Role.INPUT
         backwards = c.operator.linear or isinstance(c.operator, NonlinearOperator)
         if settings.name == Rule.ASYMMETRIC and not (c.symmetric or entering or backwards):
@@ -75,6 +77,11 @@ def require_smooth(network: Network) -> None:
             )
     for connection in network.connections:
         operator = connection.operator
+        if isinstance(operator, MaxPooled):
+            raise TrainingError(
+                f"connection {connection.name!r} has max pooling, which has kinks, and holomorphic "
+                f"nudging needs smooth functions: use nudging 'centered'"
+            )
         if isinstance(operator, CrossAttention) and operator.kind is AttentionKind.LINEAR:
             raise TrainingError(
                 f"connection {connection.name!r} is linear attention with elu features, which are "
