@@ -46,6 +46,7 @@ The public functions and classes, each with its parameters, their units, what it
 example. `import neuro_eqprop as ne`; `dir(ne)` lists these names. Everything else in the package
 may change between versions. Names, paths and objects are accepted wherever a person would type
 one: a data set by its name or as a `Dataset`, a run by its folder or as a `Run`.
+
 """
 
 
@@ -76,18 +77,26 @@ def public_names() -> dict[str, str]:
     return {name: f"neuro_eqprop.{home}.{name}" for name, home in HOMES.items()}
 
 
-def api_page() -> str:
-    """The page of the API: a heading for each group, and the docstring of each name."""
+def file_of(title: str) -> str:
+    """The page of a group of public names."""
+    return f"reference/api/{title.lower().replace(' ', '-')}.md"
+
+
+def api_pages() -> dict[str, str]:
+    """The pages of the API: an overview of all names, and a page a group with docstrings."""
     names = public_names()
     grouped = {name for group in GROUPS.values() for name in group}
     others = tuple(name for name in names if name not in grouped)
-    parts = [INTRODUCTION]
+    pages, lines = {}, [INTRODUCTION]
     for title, group in {**GROUPS, "Others": others}.items():
         present = [name for name in group if name in names]
         if present:
-            parts.append(f"## {title}\n")
-            parts += [f"::: {names[name]}\n" for name in present]
-    return "\n".join(parts)
+            path = file_of(title)
+            pages[path] = "\n".join([f"# {title}\n", *(f"::: {names[n]}\n" for n in present)])
+            place = path.removeprefix("reference/")
+            links = ", ".join(f"[`{name}`]({place}#{names[name]})" for name in present)
+            lines.append(f"- [{title}]({place}): {links}")
+    return {"reference/api.md": "\n".join(lines) + "\n", **pages}
 
 
 def on_files(files: Any, *, config: Any) -> Any:  # noqa: ANN401
@@ -95,7 +104,7 @@ def on_files(files: Any, *, config: Any) -> Any:  # noqa: ANN401
     sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
     from command_line import page
 
-    for path, text in (("reference/api.md", api_page()), ("reference/command-line.md", page())):
+    for path, text in {**api_pages(), "reference/command-line.md": page()}.items():
         files.append(File.generated(config, path, content=text))
     return files
 
@@ -126,5 +135,6 @@ def on_page_context(context: Any, *, page: Any, config: Any, **_: Any) -> Any:  
     """Link a page to its source; in a clone without a remote, to the file on this disk."""
     base = f"{config.repo_url}/edit/main" if config.repo_url else ROOT.as_uri()
     path = page.file.src_uri
-    page.edit_url = f"{base}/{SOURCES.get(path, f'docs/{path}')}"
+    made = SOURCES["reference/api.md"] if path.startswith("reference/api/") else f"docs/{path}"
+    page.edit_url = f"{base}/{SOURCES.get(path, made)}"
     return context

@@ -166,26 +166,84 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         x, y = validate_data(self, x, y, dtype=np.float64)
         check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        split = Split(x, np.asarray(numbers, dtype=np.int64))
+        self.classes_ = np.unique(y)
+        loop = self._loop(x, y)
+        while not loop.finished:
+            right = f"train accuracy {loop.epoch(evaluate=False)['train_accuracy']:.4f}"
+            if self.verbose:
+                print(f"epoch {loop.epochs}/{loop.study.training.epochs}: {right}")
+        warning = loop.diagnose(truth=False).warning
+        if warning:
+            warnings.warn(warning, ConvergenceWarning, stacklevel=2)
+        self._keep(loop)
+        return self
+
+    def partial_fit(self, x: Any, y: Any, classes: Any = None) -> EqPropClassifier:  # noqa: ANN401
+        """Train one epoch on these samples, from the parameters of the calls before.
+
+        The optimizer starts anew with each call, with the learning rate of the first epoch.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            Training samples.
+        y : array (samples,)
+            Class labels.
+        classes : array (classes,), optional
+            All labels there will be; needed in the first call alone, unless `y` has them all.
+
+        Returns
+        -------
+        EqPropClassifier
+            The fitted estimator.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits").train
+        >>> net = ne.EqPropClassifier(hidden=(16,))
+        >>> for start in range(0, 1000, 250):
+        ...     rows = slice(start, start + 250)
+        ...     net = net.partial_fit(data.x[rows], data.y[rows], classes=range(10))
+        >>> net.score(data.x[:1000], data.y[:1000]) > 0.5
+        True
+        """
+        begun = hasattr(self, "model_")
+        x, y = validate_data(self, x, y, dtype=np.float64, reset=not begun)
+        check_classification_targets(y)
+        if not begun:
+            self.classes_ = np.unique(y if classes is None else np.asarray(classes))
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise ValueError("classes differ from those of the first call of partial_fit")
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"y has the label {unknown[0]}, which is none of the classes; name all of them "
+                "in the first call: partial_fit(x, y, classes=...)"
+            )
+        loop = self._loop(x, y, self.model_ if begun else None)
+        loop.epoch(evaluate=False)
+        self._keep(loop)
+        return self
+
+    def _loop(self, x: Array, y: Any, start: Model | None = None) -> TrainingLoop:  # noqa: ANN401
+        """The training of these samples, from the parameters of a model if one is given."""
+        numbers = np.searchsorted(self.classes_, y).astype(np.int64)
+        split = Split(x, numbers)
         data = Dataset.from_splits("fit", split, split, len(self.classes_), self.shape or ())
         study = self.study(data)
         if not study.training.normalize:
             warn_unscaled(x)
-        network = study.network(data)
-        loop = TrainingLoop(study, network, data)
-        while not loop.finished:
-            right = f"train accuracy {loop.epoch(evaluate=False)['train_accuracy']:.4f}"
-            if self.verbose:
-                print(f"epoch {loop.epochs}/{study.training.epochs}: {right}")
-        warning = loop.diagnose(truth=False).warning
-        if warning:
-            warnings.warn(warning, ConvergenceWarning, stacklevel=2)
+        if start is None:
+            return TrainingLoop(study, study.network(data), data)
+        return TrainingLoop(study, start.network, data, params=start.params)
+
+    def _keep(self, loop: TrainingLoop) -> None:
+        """Keep the trained model, with 64-bit parameters."""
         trained = loop.model()
         params = {name: value.astype(np.float64) for name, value in trained.params.items()}
         self.model_ = Model.of(replace(trained, params=params))
         self.history_ = self.model_.history
-        return self
 
     def _validated(self, x: Any) -> Array:  # noqa: ANN401
         check_is_fitted(self, "model_")

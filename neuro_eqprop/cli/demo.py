@@ -13,10 +13,13 @@ import neuro_eqprop as ne
 from neuro_eqprop.chips.energy.file import read_energy
 from neuro_eqprop.cli.command import Command, Json, percent
 from neuro_eqprop.cli.progress import counted
+from neuro_eqprop.runs.run_folder import refuse_run
 from neuro_eqprop.simulators.base import BackendError
 
 ENERGY = "energy.json"
 EPOCHS = 30
+RECORDED = 48
+"""Samples; among fewer, the nudge moves the output of no sample that is classified correctly."""
 EVALUATED = (
     ("rate", "rate", None, None),
     ("reference, rate", "reference", "rate", None),
@@ -47,6 +50,7 @@ def log(sentence: str) -> None:
 
 def run(args: Namespace) -> Json:
     """Train, evaluate on every simulator, record, compare, estimate energy, report."""
+    refuse_run(args.out, force=args.force)
     log("training a layered network 64-128-10 on the digits by equilibrium propagation")
     # Nudged phases in spikes need full feedback, which preset chip has.
     train = partial(ne.train, "layered", "digits", preset="chip", epochs=EPOCHS)
@@ -63,7 +67,7 @@ def run(args: Namespace) -> Json:
             log(f"left out: {error}")
             missing.append({"name": name, "reason": str(error)})
     log("recording rates and spikes as they settle, free and nudged")
-    few = opened.test_samples(30)
+    few = opened.test_samples(RECORDED)
     on = "reference" if any("Lava" in each["name"] for each in missing) else "lava"
     rates = opened.model.record(few.x, few.y, phases=True, out=args.out / "rate.h5")
     spiking = opened.model.to_spiking(code="rate")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from argparse import Namespace
@@ -110,7 +111,7 @@ def perform(chosen: Command, args: Namespace) -> None:
     if args.json:
         sys.stdout.write(json.dumps(to_json(outcome), allow_nan=False) + "\n")
     else:
-        wide = None if sys.stdout.isatty() else 100
+        wide = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 100
         chosen.show(outcome, Console(width=wide, highlight=False))
     sys.stdout.flush()
     failure = outcome.get(FAILURE) if isinstance(outcome, dict) else getattr(outcome, FAILURE, "")

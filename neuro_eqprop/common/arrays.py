@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from enum import Enum
 from inspect import signature
 from typing import NoReturn, TypeAlias, TypeVar
@@ -101,8 +101,11 @@ class UnknownNameError(ValueError, KeyError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        names = ", ".join(closest_first(str(name), self.known)) or "none"
-        super().__init__(f"unknown {kind} {name!r}; known: {names}{hint and f'; {hint}'}")
+        names = closest_first(str(name), map(str, self.known))
+        meant = get_close_matches(str(name).lower(), [each.lower() for each in names[:1]])
+        likely = f"; did you mean {names[0]!r}?" if meant else ""
+        said = f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}"
+        super().__init__(said + likely + (hint and f"; {hint}"))
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the quotes of a repr
@@ -124,10 +127,10 @@ class NamedDict(dict[K, T]):
     Examples
     --------
     >>> layers = NamedDict("layer", {"hidden": 1, "output": 2})
-    >>> layers["hiden"]
+    >>> layers["h"]
     Traceback (most recent call last):
         ...
-    neuro_eqprop.common.arrays.UnknownNameError: unknown layer 'hiden'; known: hidden, output
+    neuro_eqprop.common.arrays.UnknownNameError: unknown layer 'h'; known: hidden, output
     """
 
     def __init__(self, kind: str, things: Mapping[K, T]) -> None:

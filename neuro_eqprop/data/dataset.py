@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import NamedDict, Shape, type_name
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.data.from_arrays import split_arrays
 from neuro_eqprop.data.split import DataError, Split, check, check_ids
 
 
-@dataclass(frozen=True, slots=True, repr=False, init=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, slots=True, repr=False, init=False)
+class Dataset(Comparable):
     """Labelled training and test samples.
 
     Parameters

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Bits, Ints
+from neuro_eqprop.common.equality import Comparable
 
 LARGEST_BYTE = 255.0
 """Byte value that corresponds to 1.0."""
@@ -20,7 +21,7 @@ class DataError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False, eq=False)
-class Split:
+class Split(Comparable):
     """Labelled samples.
 
     Parameters

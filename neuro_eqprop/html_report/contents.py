@@ -11,6 +11,7 @@ from neuro_eqprop.chips.energy.file import read_energy
 from neuro_eqprop.chips.energy.result import EnergyReport
 from neuro_eqprop.files.codec import read_rows
 from neuro_eqprop.files.read import read_toml
+from neuro_eqprop.html_report.opening import start_first
 from neuro_eqprop.html_report.training_snapshots import snapshots
 from neuro_eqprop.runs import checkpoint
 from neuro_eqprop.runs.rows import EvaluationRow, MetricsRow
@@ -22,6 +23,8 @@ from neuro_eqprop.training.trained import TRAINED, TrainedNetwork
 SIMULATOR_ORDER = ("lava", "brian2", "snntorch", "reference")
 """Order of preference of simulators in the headline and in lists."""
 FILES = ("study.toml", "metrics.jsonl", "evaluations.jsonl", "energy.json", "model.safetensors")
+PAGE_SAMPLES = 16
+"""Most samples of a trace on a page."""
 T = TypeVar("T")
 
 
@@ -235,6 +238,9 @@ def contents_of(
     notes = [f"{name} holds no complete sample yet." for name in traces if name not in held]
     notes += [f"{name} is not complete." for name, trace in held.items() if not trace.complete]
     simulated = {name: trace for name, trace in held.items() if not trace.epochs}
+    simulated = start_first(
+        dict(sorted(simulated.items(), key=lambda item: not all_rates(item[1]))), PAGE_SAMPLES
+    )
     first = next(((n, t) for n, t in simulated.items() if all_rates(t)), None)
     others = [(name, trace) for name, trace in simulated.items() if not all_rates(trace)]
     spikes = dict(sorted(others, key=simulator_order))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import NamedTuple
 
@@ -104,12 +105,14 @@ def of_evaluation(row: EvaluationRow) -> Configuration:
     )
 
 
-def of_energy(run: RunContents) -> Configuration:
-    """The configuration whose events were counted for the joules."""
+def of_energy(run: RunContents, bits: int | None = None) -> Configuration:
+    """The configuration whose events were counted for the joules, with the weights of a chip."""
     counted = run.energy.counted
-    samples = counted.accuracy_samples if counted.accuracy is not None else counted.samples
+    found = re.search(r" on (?:the )?([\w-]+)", counted.source)
+    where = found[1] if found else counted.source
+    samples = counted.accuracy_samples or counted.samples
     return Configuration(
-        counted.code or "rate", counted.bits or None, counted.steps, counted.source, samples
+        counted.code or "rate", bits or counted.bits or None, counted.steps, where, samples
     )
 
 
@@ -157,6 +160,8 @@ def cards(run: RunContents) -> list[Card]:
         if each.metrics:
             value = percent(each.metrics[-1].get("test_accuracy"))
             where = f"of spikes on {simulator_name(each.chip)}" if each.chip else "of rates"
+            matrix = each.metrics[-1].get("confusion") or []
+            where += f", {sum(map(sum, matrix))} samples" if matrix else ""
             note = f"of {each.name}" if run.others else where
             shown.append(Card(value, "test accuracy", note))
     if run.others:
@@ -181,10 +186,14 @@ def joules(run: RunContents) -> list[Card]:
     if not found:
         return []
     chosen, estimate = min(found, key=lambda pair: (not pair[0].fits, pair[1].value))
-    with_what, accuracy = of_energy(run), run.energy.counted.accuracy
+    counted = run.energy.counted
+    accuracy = counted.accuracy if chosen.accuracy is None else chosen.accuracy
+    with_what = of_energy(run, None if chosen.accuracy is None else chosen.bits)
     missing = chosen.inference.missing
     note = f"estimate, {quantity(estimate.low, 'J')} to {quantity(estimate.high, 'J')}"
     note += f"; {len(missing)} terms unknown" if missing else ""
+    if counted.samples not in (0, with_what.samples):
+        note += f"; events of {counted.samples} samples"
     least = ">= " if chosen.inference.at_least else ""
     value, label = f"{least}{quantity(estimate.value, 'J')}", f"an inference on {chosen.profile}"
     shown = [Card(value, label, f"{with_what}; {note}", with_what)]

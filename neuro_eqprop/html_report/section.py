@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
-from neuro_eqprop.html_report.contents import RunContents
+from neuro_eqprop.html_report.contents import PAGE_SAMPLES, RunContents
 
 Json: TypeAlias = dict[str, Any]
 
@@ -16,7 +16,7 @@ Json: TypeAlias = dict[str, Any]
 class PageLimits:
     """How much recorded data goes into the page."""
 
-    samples: int = 16
+    samples: int = PAGE_SAMPLES
     lines: int = 16
     """Units of a layer drawn as lines."""
     rows: int = 200

@@ -185,12 +185,9 @@ def count_run(run: RunFolder, settings: EnergySettings, progress: StageCallback)
         again = simulate_run(run, narrow)
         return replace(workload_of(again), by_step=spikes_by_step(again)), accuracy
 
+    counted = replace(counted, accuracy_samples=min(ACCURACY_SAMPLES, len(run.data.test)))
     if settings.bits is not None:
-        counted = replace(
-            counted,
-            accuracy=recount(settings.bits)[1],
-            accuracy_samples=min(ACCURACY_SAMPLES, len(run.data.test)),
-        )
+        counted = replace(counted, accuracy=recount(settings.bits)[1])
     return EventSource(workload, counted, learning, run, recount)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.dynamics.schedules import DT, Phase
 from neuro_eqprop.simulators.learning import Learner
 from neuro_eqprop.simulators.registry import load_learner
@@ -27,8 +28,8 @@ TAIL = 12.0
 NEURON = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PairCurve:
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class PairCurve(Comparable):
     """Tags after isolated spike pairs, by lag."""
 
     backend: str

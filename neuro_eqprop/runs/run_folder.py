@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import ArgumentError
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.data import Dataset, Split, is_data_file, load_data
 from neuro_eqprop.files.lock import FileLock, LockedError
 from neuro_eqprop.files.read import read_toml
@@ -64,7 +65,7 @@ class DivergedError(RunError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunFolder:
+class RunFolder(Comparable):
     """A run folder with a model and its settings, or a NIR file; `Run` adds what can be done."""
 
     path: Path

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints, NamedDict
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.common.html import html_table
 from neuro_eqprop.dynamics.schedules import Schedule
 from neuro_eqprop.files.deadlines import check as check_deadline
@@ -26,7 +27,7 @@ from neuro_eqprop.spiking.operator_synapses import dense_macs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Simulation:
+class Simulation(Comparable):
     """The result of a run of a spiking model on a simulator, in a free phase.
 
     Parameters

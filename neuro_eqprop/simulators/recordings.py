@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints, NamedDict, UnknownNameError, type_name
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.dynamics.schedules import DT, Schedule
 from neuro_eqprop.simulators.synapse_recording import (
     COLUMNS,
@@ -209,7 +210,7 @@ RECORDED = {
 
 
 @dataclass(frozen=True, eq=False)
-class TraceData:
+class TraceData(Comparable):
     """Recorded arrays of a run and the rates computed from them.
 
     Sample k occupies the steps k T to (k + 1) T, where T is the number of steps of all phases.

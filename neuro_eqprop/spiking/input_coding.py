@@ -44,6 +44,11 @@ THETA = 2.0**-8
 """Theta of graded input; the error of a pixel is at most 1/512."""
 
 
+def unchanged(x: Array, _coding: Coding) -> Array:
+    """x itself: the currents are those of the data."""
+    return x
+
+
 @dataclass(frozen=True)
 class InputCoding:
     """How data enter a spiking network.
@@ -68,7 +73,7 @@ class InputCoding:
     name: str
     summary: str
     neuron: Callable[[Layer, Coding], Neuron] | None = None
-    encode: Callable[[Array, Coding], Array] = lambda x, _: x
+    encode: Callable[[Array, Coding], Array] = unchanged
     accumulates: bool | None = None
     sends_biases: bool = False
 
@@ -83,6 +88,11 @@ class InputCoding:
 def sigma_delta_input(_layer: Layer, _coding: Coding) -> Graded:
     """A unit that sends its value once."""
     return Graded(LINEAR, THETA, 1.0)
+
+
+def snap_input(x: Array, _coding: Coding) -> Array:
+    """x in multiples of theta."""
+    return snap(x, THETA)
 
 
 def rate_input(layer: Layer, coding: Coding) -> Neuron:
@@ -105,7 +115,7 @@ GRADED = InputCoding.GRADED = InputCoding(
     "graded",
     "graded spikes, sent once",
     sigma_delta_input,
-    lambda x, _: snap(x, THETA),
+    snap_input,
     accumulates=True,
     sends_biases=True,
 )

@@ -82,6 +82,7 @@ from enum import Enum
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.spiking.kinds import (
     DecreasingGain,
     Graded,
@@ -116,8 +117,8 @@ class Gain(Enum):
     BETA = "beta"
 
 
-@dataclass(frozen=True, slots=True)
-class Population:
+@dataclass(frozen=True, eq=False, slots=True)
+class Population(Comparable):
     """Neurons of one kind, each with its own bias."""
 
     name: str
@@ -136,8 +137,8 @@ class Population:
         return int(self.bias.size)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Projection:
+@dataclass(frozen=True, eq=False, slots=True, init=False)
+class Projection(Comparable):
     """Synapses from one population to another.
 
     Parameters
@@ -204,8 +205,8 @@ class FixedPoint:
                 raise ValueError(f"the unit of {name!r} must be a power of two, not {unit}")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SpikingNetwork:
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class SpikingNetwork(Comparable):
     """Populations and projections with a time step of `dt` seconds; `output` is read out.
 
     `Model.to_spiking` returns one; every simulator can run it.
@@ -299,8 +300,8 @@ def hashed_text(neuron: Neuron) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Stimulus:
+@dataclass(frozen=True, eq=False, slots=True)
+class Stimulus(Comparable):
     """Input of each sample: arrays (samples, neurons) by population; absent means zero.
 
     `host_macs` is the number of multiplications per sample that the host needs for `current`.

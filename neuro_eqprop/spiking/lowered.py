@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.data.samples import sample_rows
 from neuro_eqprop.dynamics.schedules import DT, Schedule, free_only, tail, three_phase
 from neuro_eqprop.networks.architectures.normalized import folded, without_normalization
@@ -33,7 +34,7 @@ L = TypeVar("L", bound="LoweredNetwork")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoweredNetwork:
+class LoweredNetwork(Comparable):
     """A rate network as spikes; `SpikingModel` adds what can be done with it."""
 
     rate: Network

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, cosine
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.simulators.recordings import TraceData, select_samples
 from neuro_eqprop.traces.lazy import loaded
@@ -75,8 +76,8 @@ class LayerAgreement:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SampleAgreement:
+@dataclass(frozen=True, eq=False, slots=True)
+class SampleAgreement(Comparable):
     """Agreement of the rates of all layers in one phase of one sample."""
 
     sample: int
@@ -106,8 +107,8 @@ class SynapseAgreement:
     """RMS difference of the weights at the end of each sample."""
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Comparable):
     """Agreement of trace b with trace a.
 
     Attributes

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.dynamics.schedules import Schedule, contrast
 from neuro_eqprop.simulators.recordings import TraceData
 from neuro_eqprop.traces.lazy import loaded
@@ -57,8 +58,8 @@ def stdp_window(lag: Array | Ints, tau: float) -> Array:
     return np.asarray(np.sign(lag) * np.exp(-np.abs(lag) / tau))
 
 
-@dataclass(frozen=True, slots=True)
-class SpikeTiming:
+@dataclass(frozen=True, eq=False, slots=True)
+class SpikeTiming(Comparable):
     """Changes of the synapses of a connection against the lags of their spikes.
 
     A change is a tag in the unit of trace files: the update of the weight at learning rate one.

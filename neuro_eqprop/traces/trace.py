@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from neuro_eqprop.simulators.recordings import Record, SpikeTrain, TraceData, ru
 from neuro_eqprop.simulators.synapse_recording import HEBBIAN, Synapse, SynapseLog
 from neuro_eqprop.traces.dataframe import Frame, Labelled, to_pandas, to_xarray
 from neuro_eqprop.traces.export import to_csv, to_npz
-from neuro_eqprop.traces.plots.statistics import plot_psth, plot_weights
+from neuro_eqprop.traces.plots.interactive import InteractiveFigure, show_trace
+from neuro_eqprop.traces.plots.statistics import plot_energy, plot_psth, plot_weights
 from neuro_eqprop.traces.plots.traces import Axes, plot_raster, plot_settling, plot_synapse
+
+if TYPE_CHECKING:
+    from neuro_eqprop.training.trained import TrainedNetwork
 
 ALL = slice(None)
 Block: TypeAlias = Any
@@ -334,6 +338,32 @@ class Trace(TraceData):
         """
         return plot_settling(self, layer, sample, units=units, ax=ax)
 
+    def show(
+        self, layer: str | None = None, sample: int = 0, *, units: int = 10
+    ) -> InteractiveFigure:
+        """Return an interactive figure of rates over the phases, which a notebook shows.
+
+        It zooms, shows values under the pointer, and needs no widget, server or connection.
+
+        Parameters
+        ----------
+        layer : str, optional
+            Layer with recorded rates or spikes; the last one unless given.
+        sample : int
+            Position of the sample in this trace.
+        units : int
+            How many units are drawn: those whose rates vary most.
+
+        Returns
+        -------
+        InteractiveFigure
+            With `save("figure.html")`.
+
+        """
+        return show_trace(
+            self, self.layers_with_rates[-1] if layer is None else layer, sample, units
+        )
+
     def plot_psth(
         self, layer: str, *, bins: int = 32, label: int | None = None, ax: Axes | None = None
     ) -> Axes:
@@ -356,6 +386,29 @@ class Trace(TraceData):
 
         """
         return plot_psth(self.load(only(layer, "spikes")), layer, bins=bins, label=label, ax=ax)
+
+    def plot_energy(
+        self, model: TrainedNetwork, sample: int = 0, *, ax: Axes | None = None
+    ) -> Axes:
+        """Draw the energy of the network along settling, for rates and for firing rates.
+
+        Parameters
+        ----------
+        model : Model
+            The model that was recorded.
+        sample : int, optional
+            Position of the sample in this trace.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; those of a new figure unless given.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        """
+        from neuro_eqprop.traces.spike_statistics import settling_energy
+
+        return plot_energy(self, settling_energy(model, self), sample, ax=ax)
 
     def plot_weights(self, connection: str, *, ax: Axes | None = None) -> Axes:
         """Draw the weights of a connection as a matrix: after the run if it learned."""

@@ -19,6 +19,10 @@ CURVES = ("train_accuracy", "validation_accuracy", "test_accuracy")
 """The columns that `History.plot` draws."""
 
 
+MOST_ROWS = 12
+"""Epochs in the table of a notebook: the first one and the last ones."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class History(Sequence[Mapping[str, Any]]):
     """The metrics of a training, a row for each epoch.
@@ -68,6 +72,18 @@ class History(Sequence[Mapping[str, Any]]):
         found = [f"{name} {self.rows[-1][name]:.4f}" for name in CURVES if name in self.columns]
         epochs = f"{len(self)} epoch{'' if len(self) == 1 else 's'}"
         return f"History({', '.join([epochs, *found])})"
+
+    def _repr_html_(self) -> str:
+        shown = [name for name in ("epoch", *CURVES, "loss", "seconds") if name in self.columns]
+        heads = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in shown)
+        picked = (
+            self.rows if len(self) <= MOST_ROWS else (*self.rows[:1], *self.rows[1 - MOST_ROWS :])
+        )
+        lines = "".join(
+            f"<tr>{''.join(f'<td>{row[name]:.4g}</td>' for name in shown if name in row)}</tr>"
+            for row in picked
+        )
+        return f"<div><strong>{self!r}</strong><table><tr>{heads}</tr>{lines}</table></div>"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.common.arrays import Array, Ints, NamedDict
+from neuro_eqprop.common.equality import Comparable
 from neuro_eqprop.data import Split
 from neuro_eqprop.data.samples import LabelledSamples, as_split, sample_rows
 from neuro_eqprop.dynamics.inference import Inference, infer_in_chunks
@@ -29,7 +30,7 @@ T = TypeVar("T", bound="TrainedNetwork")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrainedNetwork:
+class TrainedNetwork(Comparable):
     """A network with its parameters and how it was made; `Model` adds what can be done with it."""
 
     network: Network

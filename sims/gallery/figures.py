@@ -7,6 +7,7 @@ docs/reference/gallery.md with the pictures beside it.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +19,6 @@ ROOT = Path(__file__).parents[2]
 PAGE, PICTURES = ROOT / "docs" / "reference" / "gallery.md", ROOT / "docs" / "pictures" / "gallery"
 SETUP = """\
 import neuro_eqprop as ne
-from neuro_eqprop.traces.spike_statistics import settling_energy
-from neuro_eqprop.traces.plots.statistics import plot_energy
 
 data = ne.load_data("digits")
 model = ne.train("layered", data, hidden=(32,), epochs=8, seed=0)
@@ -42,10 +41,7 @@ PLOTS = {
     "history": ("Accuracy over the epochs", "model.history.plot()"),
     "loss": ("Loss over the epochs", "model.history.plot(loss=True)"),
     "compare": ("Rates against spikes", "ne.compare(rates, trace).plot()"),
-    "descent": (
-        "Energy E(t) along settling",
-        "plot_energy(trace, settling_energy(model, trace), 3)",
-    ),
+    "descent": ("Energy E(t) along settling", "trace.plot_energy(model, sample=3)"),
     "energy": ("Joules on several chips", "energy.plot()"),
     "terms": ("Joules of one chip by term", 'energy["loihi1"].plot()'),
     "pairs": ("What one pair of spikes does", 'ne.pair_protocol("emulator").plot()'),
@@ -56,6 +52,11 @@ PLOTS = {
 }
 
 
+def anchor(title: str) -> str:
+    """The place of a heading on its page."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
 def main() -> None:
     """Draw every figure and write the page."""
     mpl.use("Agg")
@@ -64,13 +65,22 @@ def main() -> None:
 
     PICTURES.mkdir(parents=True, exist_ok=True)
     names: dict[str, Any] = {}
+    links = "\n".join(
+        f'<a href="#{anchor(title)}"><img src="../pictures/gallery/{key}.png" alt="{title}" '
+        f'loading="lazy"><span>{title}</span></a>'
+        for key, (title, _) in PLOTS.items()
+    )
     parts = [
-        "# Gallery of plots",
-        "Every plot is one line, draws with matplotlib, and returns its axes (a list of them for a "
-        "synapse), to label or save: `axes.figure.savefig(...)`. Most take `ax=` to draw into axes "
-        "of your own. Made by `python sims/gallery/figures.py`, which runs these lines.",
-        f"```python\n{SETUP}```",
+        "# Gallery",
+        "Every figure is one line of Python. Click a picture for its line.",
+        f'<div class="thumbnails">\n{links}\n</div>',
     ]
+    made_by = (
+        "## The lines before\n\nA plot draws with matplotlib and returns its axes (a list of them "
+        "for a synapse), to label or save: `axes.figure.savefig(...)`. Most take `ax=` to draw "
+        "into axes of your own. `trace.show()` is interactive. All figures need these lines once; "
+        "`python sims/gallery/figures.py` runs them and draws all."
+    )
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         os.chdir(folder)
@@ -82,9 +92,10 @@ def main() -> None:
                 axes.figure.set_size_inches(6.0, 7.0)
             axes.figure.savefig(PICTURES / f"{key}.png", metadata={"Software": None})
             pyplot.close("all")
-            parts += [f"## {title}", f"```python\n{line}\n```"]
-            parts.append(f"![{title}](../pictures/gallery/{key}.png)")
+            parts += [f"## {title}", f"![{title}](../pictures/gallery/{key}.png)"]
+            parts.append(f"```python\n{line}\n```")
             print(key, flush=True)
+    parts += [made_by, f"```python\n{SETUP}```"]
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

@@ -269,3 +269,20 @@ def test_the_history_has_a_row_an_epoch_and_verbose_prints_them(
 def test_spikes_predict_with_defaults(fitted: EqPropClassifier) -> None:
     x = load_digits().test.x[:30]
     assert np.mean(fitted.predict_spikes(x) == fitted.predict(x)) >= 0.9
+
+
+def test_parts_of_the_samples_train_one_network() -> None:
+    train, test = load_digits().train, load_digits().test
+    net = EqPropClassifier(hidden=(16,))
+    for start in range(0, 1200, 300):
+        rows = slice(start, start + 300)
+        net.partial_fit(train.x[rows], train.y[rows], classes=range(10))
+    assert net.score(test.x, test.y) > 0.6
+    before = net.model_.params["input->hidden"]
+    net.partial_fit(train.x[:50], train.y[:50])
+    change = np.abs(net.model_.params["input->hidden"] - before).max()
+    assert 0.0 < change < 0.5
+    with pytest.raises(ValueError, match="label 11, which is none of the classes"):
+        net.partial_fit(train.x[:2], [1, 11])
+    with pytest.raises(ValueError, match="classes differ"):
+        net.partial_fit(train.x[:2], train.y[:2], classes=[1, 2])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.common import arrays
-from neuro_eqprop.common.arrays import cosine, defined_cosine
+from neuro_eqprop.common.arrays import UnknownNameError, cosine, defined_cosine
 
 
 def test_the_cosine_does_not_depend_on_size_or_shape() -> None:
@@ -34,3 +34,12 @@ def test_norms_up_to_the_floor_count_as_zero() -> None:
 
 def test_examples_in_docstrings_hold() -> None:
     assert doctest.testmod(arrays).failed == 0
+
+
+def test_a_name_that_is_almost_known_is_suggested() -> None:
+    assert str(UnknownNameError("code", "Grade", ["rate", "graded"])).endswith(
+        "known: graded, rate; did you mean 'graded'?"
+    )
+    assert "mean" not in str(UnknownNameError("code", "xyz", ["rate", "graded"]))
+    hinted = UnknownNameError("code", "rat", ["rate"], "see `--help`")
+    assert str(hinted).endswith("did you mean 'rate'?; see `--help`")

@@ -22,6 +22,7 @@ import pytest
 from torch import nn
 
 import neuro_eqprop
+import neuro_eqprop as ne
 from neuro_eqprop.chips.boundary import Boundary
 from neuro_eqprop.chips.energy.dense_reference import DenseComparison, DenseReference, Outcome
 from neuro_eqprop.chips.energy.estimate import Estimate
@@ -42,10 +43,12 @@ from neuro_eqprop.html_report import write as write_module
 from neuro_eqprop.html_report.contents import RunContents, read_contents
 from neuro_eqprop.html_report.encoding import LETTERS, LEVELS, encode, encode_steps
 from neuro_eqprop.html_report.header import cards
+from neuro_eqprop.html_report.html import percent
+from neuro_eqprop.html_report.opening import start_first, start_sample
 from neuro_eqprop.html_report.page import chart_data as chart_data_of
 from neuro_eqprop.html_report.page import chart_library, render
 from neuro_eqprop.html_report.section import PageLimits
-from neuro_eqprop.html_report.sections import SECTIONS
+from neuro_eqprop.html_report.sections import SECTIONS, fields
 from neuro_eqprop.html_report.sections.settling import smooth
 from neuro_eqprop.runs.rows import EvaluationRow
 from neuro_eqprop.simulators.recordings import select_samples
@@ -185,15 +188,20 @@ def test_cards_of_spikes_have_one_configuration(make_run: Fill, tmp_path: Path) 
     shown = {card.label: card for card in cards(run)}
     joules = next(card for label, card in shown.items() if label.startswith("an inference"))
     assert joules.configuration is not None
-    assert joules.configuration[:3] == (counted.code, counted.bits or None, counted.steps)
+    assert joules.configuration.code == counted.code
+    assert joules.configuration.steps == counted.steps
+    assert joules.configuration.on == "emulator"
     assert all(str(c.configuration) in c.note for c in shown.values() if c.configuration)
-    if counted.accuracy is not None:
-        assert shown["accuracy of spikes"].configuration == joules.configuration
     least = min(
         (e for e in run.energy if e.fits and e.inference.joules is not None),
         key=lambda e: e.inference.joules.value if e.inference.joules else inf,
     )
     assert joules.value.startswith(">= ") == least.inference.at_least
+    # The accuracy beside the joules is that of the weights that the chip takes.
+    assert least.accuracy is not None
+    assert shown["accuracy of spikes"].configuration == joules.configuration
+    assert shown["accuracy of spikes"].value == percent(least.accuracy)
+    assert joules.configuration.bits == least.bits
     # An evaluation in the configuration of the joules comes before those of other simulators.
     same = EvaluationRow(
         on="reference", code=counted.code, bits=counted.bits, steps=counted.steps, samples=3
@@ -202,7 +210,9 @@ def test_cards_of_spikes_have_one_configuration(make_run: Fill, tmp_path: Path) 
     for rows in ((same, other), (other, same)):
         found = {card.label: card for card in cards(replace(run, evaluations=rows))}
         together = {found["same answer"].configuration, found["correlation"].configuration}
-        assert {each[:3] for each in together if each} == {joules.configuration[:3]}
+        assert {each[:3] for each in together if each} == {
+            (counted.code, counted.bits or None, counted.steps)
+        }
 
 
 def test_the_energy_of_spikes_is_drawn_where_they_were_counted(
@@ -591,6 +601,40 @@ def test_the_settling_opens_on_the_correct_sample_that_the_nudge_moves_most(
     label = np.where(moved == moved.max(), (answer + 1) % 3, answer)  # that one is wrong
     run = read_contents(tmp_path, {"rate.h5": replace(trace, label=label)})
     assert chart_data(run, PageLimits())["start"] == np.argsort(moved)[-2]
+
+
+def test_a_sample_to_start_with_that_a_page_would_leave_out_comes_first(
+    episode: dict[str, Trace],
+) -> None:
+    traces = {"rate.h5": episode["rate"], "spikes.h5": episode["spikes"]}
+    count = len(episode["rate"].index)
+    start = start_sample(episode["rate"], count)
+    moved = start_first(traces, start)
+    for name, trace in traces.items():
+        assert moved[name].index[0] == trace.index[start]
+        assert sorted(moved[name].index) == sorted(trace.index)
+        rate = trace.rate("output")[start]
+        np.testing.assert_array_equal(moved[name].rate("output")[0], rate)
+    assert start_first(traces, count)["rate.h5"] is traces["rate.h5"]
+
+
+@pytest.mark.parametrize("dataset", ["digits", "wine"])
+def test_the_weights_of_images_are_shown_before_and_after(dataset: str, tmp_path: Path) -> None:
+    model = ne.train("layered", "digits", hidden=(8,), epochs=1, seed=3)
+    study = {"dataset": dataset, "seed": 3}
+    run = replace(read_contents(tmp_path, {}), model=model, study=study)
+    shown = fields.show(run)
+    if dataset != "digits":
+        assert shown.html == ""
+        return
+    assert shown.data is not None
+    held = shown.data(PageLimits())["fields"]
+    found = fields.weights(run)
+    assert found is not None
+    before, after = found
+    np.testing.assert_array_equal(after, model.params["input->hidden"])
+    assert np.abs(after - before).max() > 0.01
+    assert (held["side"], held["units"]) == (8, list(range(8)))
 
 
 def test_the_tile_of_joules_names_the_chip_that_fits_and_needs_least(

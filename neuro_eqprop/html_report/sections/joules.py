@@ -26,7 +26,7 @@ from neuro_eqprop.html_report.commands import energy_command
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.section import Section, Shown, asset
 
-SHOWN = ("title", "use", "joules", "low", "high", "inside", "seconds", "always_on", "remark")
+SHOWN = ("title", "joules", "low", "high", "inside", "seconds", "always_on", "remark")
 """Columns of the table of all chips."""
 
 
@@ -205,7 +205,8 @@ def curve_text(report: EnergyReport, figure: str) -> str:
     choice = '<div class="controls"><label>chip <select id="trade-chip"></select></label></div>'
     return (
         f"{choice}{figure}<p class='small'>Each point is a code and a number of steps; the best "
-        "trade (star) is the cheapest within half a percent of the most accurate. "
+        "trade (star) is the cheapest within half a percent of the most accurate, chosen on the "
+        "test samples that it is drawn for, so its accuracy is optimistic. "
         "<span id='trade-below'></span></p>"
     )
 
@@ -243,11 +244,17 @@ def no_learning(report: EnergyReport) -> str:
 
 
 def chips_table(report: EnergyReport) -> str:
-    """Every chip, also those without joules; learning if a chip has it."""
+    """Every chip, also those without joules, a row each; learning if a chip has it."""
     learned = any(chip.learning.joules for chip in report)
-    rows = use_rows(report) if learned else use_rows(report, ["inference"])
+    rows = use_rows(report, ["inference"])
     cells = [[html_cell(name, row) for name in SHOWN] for row in rows]
-    return text.table("chips", [COLUMNS[name].title for name in SHOWN], cells)
+    header = [COLUMNS[name].title for name in SHOWN]
+    if learned:
+        place = SHOWN.index("inside")
+        header.insert(place, "learning, a sample")
+        for chip, line in zip(report, cells, strict=True):
+            line.insert(place, html_cell("joules", UseRow(chip, "learning")))
+    return text.table("chips", header, cells)
 
 
 def html_cell(name: str, row: UseRow) -> tuple[object, str]:

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.dynamics.schedules import contrast
 from neuro_eqprop.html_report.commands import recorded_by
 from neuro_eqprop.html_report.contents import RunContents, TraceView, is_graded
 from neuro_eqprop.html_report.encoding import encode, encode_steps, evenly_spaced
 from neuro_eqprop.html_report.html import chart, missing
+from neuro_eqprop.html_report.opening import answers, start_sample
 from neuro_eqprop.html_report.section import Json, PageLimits, Section, Shown, asset
-from neuro_eqprop.simulators.biology.dale import INHIBITORY
-from neuro_eqprop.traces.compare import has_nudged_phases
 from neuro_eqprop.traces.trace import Trace
 
 MAX_FEATURES = 1024
@@ -62,8 +60,8 @@ def show(run: RunContents) -> Shown:
         '<input type="range" id="zoom" min="0" max="0" value="0" step="1"></label>'
         '<span class="line"></span>'
         f'<label>layer <select id="layer"></select></label>{choices}</div>'
-        f'<div class="grid two">{panels}</div>{raster}<p id="left-out" class="small"></p>'
-        f"{recorded_by(views)}",
+        f'<p id="seen" aria-live="polite"></p><div class="grid two">{panels}</div>{raster}'
+        f'<p id="left-out" class="small"></p>{recorded_by(views)}',
         data,
     )
 
@@ -77,37 +75,9 @@ def chart_data(views: Sequence[TraceView], limits: PageLimits) -> Json:
             for place in range(max(guides, default=-1) + 1)
         ],
         "settling": [settling(view, guides[view.place].trace, limits) for view in views],
-        "start": start_sample(guides[0].trace, limits) if 0 in guides else 0,
+        "start": start_sample(guides[0].trace, limits.samples) if 0 in guides else 0,
         "rasters": {v.key: raster(v.trace, limits) for v in views if v.spikes},
     }
-
-
-def answers(trace: Trace) -> Ints | None:
-    """The class of the largest rate of the last layer in the free phase; None if not recorded."""
-    layers = [layer for layer in trace.layers if not layer.endswith(INHIBITORY)]
-    if not layers or layers[-1] not in trace.layers_with_rates:
-        return None
-    return np.asarray(trace.rate(layers[-1]).argmax(axis=1))
-
-
-def output_change(trace: Trace, samples: int) -> Array:
-    """L1 norm of the change of the output by the nudge, by sample; zeros without a nudge."""
-    output = [layer for layer in trace.layers_with_rates if not layer.endswith(INHIBITORY)][-1]
-    change = np.zeros_like(trace.rate(output)[:samples])
-    if has_nudged_phases(trace.schedule):
-        for phase, part in contrast(trace.schedule).items():
-            change += part * trace.rate(output, phase)[:samples]
-    sizes: Array = np.abs(change).sum(axis=1)
-    return sizes
-
-
-def start_sample(trace: Trace, limits: PageLimits) -> int:
-    """The correctly classified sample that the nudge moves most; the first one if none is."""
-    given = answers(trace)
-    if given is None:
-        return 0
-    right = (given == trace.label)[: limits.samples]
-    return int(np.argmax(np.where(right, 1.0 + output_change(trace, limits.samples), 0.0)))
 
 
 def samples(view: TraceView, limits: PageLimits) -> list[Json]:

@@ -12,8 +12,8 @@ from neuro_eqprop.html_report.commands import recorded_by
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.encoding import encode
 from neuro_eqprop.html_report.html import chart
+from neuro_eqprop.html_report.opening import answers, output_change
 from neuro_eqprop.html_report.section import Json, PageLimits, Section, Shown, asset
-from neuro_eqprop.html_report.sections.settling import answers, output_change
 from neuro_eqprop.simulators.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces.compare import has_both_rates, has_nudged_phases, hebbian_update
 from neuro_eqprop.traces.trace import Trace

@@ -72,6 +72,11 @@ def plot_synapse(
     return list(grid)
 
 
+def phase_colour(beta: float) -> str:
+    """The colour of a phase, as in the report: free, nudged towards the target, or away from it."""
+    return "#ffffff" if beta == 0 else "#007a5a" if beta > 0 else "#a8518a"
+
+
 def milliseconds(trace: TraceData) -> float:
     """The duration of a recorded step in milliseconds."""
     return trace.step_seconds * 1e3
@@ -99,10 +104,10 @@ def at(trace: TraceData, sample: int) -> int:
 def finish(axes: Axes, trace: TraceData, sample: int) -> Axes:
     """Label the time axis, and shade and name the phases."""
     start, unit = 0, milliseconds(trace)
-    for k, phase in enumerate(trace.schedule):
-        if k % 2:
+    for phase in trace.schedule:
+        if phase.beta:
             ends = (start + 0.5) * unit, (start + phase.steps + 0.5) * unit
-            axes.axvspan(*ends, color="black", alpha=0.06, lw=0)
+            axes.axvspan(*ends, color=phase_colour(phase.beta), alpha=0.13, lw=0)
         middle = (start + phase.steps / 2) * unit
         axes.text(
             middle, 1.0, phase.name, transform=axes.get_xaxis_transform(), ha="center", va="bottom"

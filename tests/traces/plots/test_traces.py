@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,3 +69,23 @@ def test_what_was_not_recorded_cannot_be_drawn(episode: dict[str, Trace]) -> Non
         episode["rate"].plot_synapse("hidden->output")
     with pytest.raises(ValueError, match="sample 6 is out of range: the trace has 6 samples"):
         episode["rate"].plot_settling("hidden", sample=6)
+
+
+def test_an_interactive_figure_is_a_page_of_its_own(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
+    for kind in ("rate", "spikes", "graded"):
+        figure = episode[kind].show(units=3)
+        assert len(figure.lines) == 3
+        assert "output" in repr(figure)
+    one = next(
+        line for line in episode["rate"].show(sample=1, units=99).lines if "3" in line["name"]
+    )
+    course = episode["rate"].time_course("output")[1, :, 3]
+    np.testing.assert_allclose(one["y"], course, atol=1e-5)
+    page = figure.save(tmp_path / "figure.html").read_text()
+    assert page.count("<script") == page.count("</script") == 2
+    assert 'src="' not in page
+    assert "srcdoc=" in figure._repr_html_()
+    with pytest.raises(UnknownNameError, match="did you mean 'hidden'"):
+        episode["rate"].show("hiden")

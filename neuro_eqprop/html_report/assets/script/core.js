@@ -52,7 +52,50 @@ const layout = (x, y, extra) => ({
 // Each section calls `register` once: `fill` sets up its controls, `drawCharts` draws its charts.
 const charts = [];
 const register = (drawCharts, fill = () => {}) => charts.push({ fill, draw: drawCharts });
+const download = (name, type, text) => {
+  const link = document.createElement("a"), url = URL.createObjectURL(new Blob([text], { type }));
+  link.href = url; link.download = name; link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+};
+// A line for each point that is drawn: the name of its trace, x, y, and the value of a cell.
+const csv = (traces) => {
+  const cell = (value) => (value === null || value === undefined ? "" : /[",\n]/.test(value) ? `"${String(value).replace(/"/g, '""')}"` : String(value));
+  const lines = [["trace", "x", "y", "z"]];
+  traces.forEach((trace, k) => {
+    const name = trace.name || `trace ${k + 1}`;
+    if (trace.z) trace.z.forEach((row, i) => [...row].forEach((z, j) => lines.push([name, trace.x ? trace.x[j] : j, trace.y ? trace.y[i] : i, z])));
+    else [...(trace.y || trace.x || [])].forEach((_, i) => lines.push([name, trace.x ? trace.x[i] : i, trace.y ? trace.y[i] : i, ""]));
+  });
+  return `${lines.map((line) => line.map(cell).join(",")).join("\n")}\n`;
+};
+const saves = (place, name, kinds) => {
+  const row = document.createElement("p");
+  row.className = "save";
+  Object.entries(kinds).forEach(([kind, action]) => {
+    const button = document.createElement("button");
+    button.type = "button"; button.textContent = kind;
+    button.setAttribute("aria-label", `Save ${name} as ${kind}`);
+    button.addEventListener("click", action);
+    row.append(button);
+  });
+  place.after(row);
+};
+const svgOf = async (place) => decodeURIComponent((await Plotly.toImage(place, { format: "svg", width: place.clientWidth, height: place.clientHeight })).split(",").slice(1).join(","));
 const draw = (id, traces, shape) => {
   const place = byId(id);
-  if (place) Plotly.react(place, traces, shape, { responsive: true, displayModeBar: false });
+  if (!place) return;
+  Plotly.react(place, traces, shape, { responsive: true, displayModeBar: false });
+  if (!place.nextElementSibling) saves(place, id, {
+    SVG: async () => download(`${id}.svg`, "image/svg+xml", await svgOf(place)),
+    CSV: () => download(`${id}.csv`, "text/csv", csv(place.data)),
+  });
 };
+// The diagram of the network has its colours from the page; a saved one carries them itself.
+document.querySelectorAll("svg.network").forEach((figure) => saves(figure.parentNode, "network", { SVG: () => {
+  const copy = figure.cloneNode(true), parts = [...figure.querySelectorAll("*")];
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  [...copy.querySelectorAll("*")].forEach((part, k) => ["fill", "stroke", "font-size", "font-family", "text-anchor"].forEach((key) => {
+    part.setAttribute(key, getComputedStyle(parts[k]).getPropertyValue(key));
+  }));
+  download("network.svg", "image/svg+xml", new XMLSerializer().serializeToString(copy));
+} }));

@@ -94,6 +94,19 @@ const drawImage = (sample) => {
   const pixels = decode({ low: 0, high: 255 }, held.rows).flatMap((value) => [value, value, value, 255]);
   place.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(pixels), side), 0, 0);
 };
+// One sentence on the sample: its answer, and where the nudge leaves the rate of its class.
+const seen = (trace, sample) => {
+  const about = samplesOf(trace)[sample], held = trace.layers[outputLayer(trace)];
+  const place = held.units.indexOf(about.label), rows = held.course.rows[sample];
+  if (about.answer === null || place < 0 || !rows) return "";
+  const course = decode(held.course, rows[place]), at = (step) => course[held.steps.filter((each) => each <= step).length - 1];
+  const ends = trace.phases.map((phase) => [phase, at(phase.stop)]);
+  const [free, ...nudged] = ends.map(([, rate]) => rate.toFixed(2));
+  const moved = nudged.map((rate, k) => `${rate} ${ends[k + 1][0].beta > 0 ? "towards" : "away from"} the target`);
+  const still = ends.every(([, rate]) => Math.abs(rate - ends[0][1]) < 0.02);
+  return `This is a ${about.label}, and the free phase answers ${about.answer}. Unit ${about.label} of the output settles at ${free}` +
+    (!nudged.length ? "." : still ? "; the nudge does not move it: there is nothing left to learn from this sample." : `; the nudge pulls it to ${moved.join(" and ")}.`);
+};
 const drawSettling = () => {
   if (!byId("sample")) return;
   const layer = byId("layer").value, left = chosen("left"), right = chosen("simulator");
@@ -104,6 +117,7 @@ const drawSettling = () => {
   byId("which").textContent = describe(about);
   byId("part").textContent = phase ? phase.name + (phase.beta ? `, beta ${phase.beta}` : "") : "all phases";
   drawImage(about);
+  byId("seen").textContent = seen(left || right, sample);
   let low = 0, high = 1;
   [left, right].forEach((trace) => {
     const held = trace && trace.layers[layer];
