@@ -155,7 +155,7 @@ def export_sanafe(
     refuse_existing(out, force=force)
     if out.is_dir() and {each.name for each in out.iterdir()} - set(SANAFE_FILES):
         raise ValueError(f"{out} has other files than those of SANA-FE; name another folder")
-    settings = with_code(settings, settings.code or "graded")
+    settings = with_code(settings, settings.code or "rate")
     ran = simulate_run(run, settings)
     workload = replace(workload_of(ran), by_step=spikes_by_step(ran))
     chip = load_profile("loihi1")
