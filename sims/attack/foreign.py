@@ -292,6 +292,7 @@ TRAPPED: dict[str, tuple[str, ...]] = {
     "energy": ("energy", "run", "--samples", "2", "--profile", "loihi1", "--csv", "e.csv"),
     "report": ("report", "run"),
     "translate": ("translate", "run", "--to", "lava", "--out", "pkg", "--samples", "1"),
+    "c": ("translate", "run", "--to", "c", "--out", "net", "--samples", "1"),
     "sweep": ("sweep", "sweep.toml", "--workers", "2", "--out", "swept"),
     "doctor": ("doctor",),
     "check": ("check", "run"),
@@ -300,6 +301,7 @@ TRAPS = (
     *(".numba_config.yaml", "brian_preferences", "matplotlibrc", "pip.conf", "setup.cfg"),
     *("json.py", "numpy.py", "h5py.py", "sitecustomize.py", "usercustomize.py", "torch.py"),
     *("pyvenv.cfg", ".pdbrc", "dask.yaml", "pytest.ini", "numba.py", "ctypes.py", ".env"),
+    *("libgcc_s.so.1", "libc.so.6", "crt1.o", "specs"),
 )
 """Files that a library may read in the current folder, or import from it."""
 OPENED = re.compile(

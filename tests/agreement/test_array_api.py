@@ -66,7 +66,7 @@ def networks() -> dict[str, Network]:
         found[f"layered {k}"] = layered(12, (14,), 4, **rates)  # type: ignore[arg-type]
         found[f"deep {k}"] = layered(12, (9, 8, 7), 4, feedback=0.5, **rates)  # type: ignore[arg-type]
         found[f"looped {k}"] = looped(12, 10, 4, bound=0.95, **rates)  # type: ignore[arg-type]
-    for name in ("toroidal", "multiscale", "predictive", "modern"):
+    for name in ("toroidal", "multiscale", "predictive", "modern", "sparse"):
         settings = make_study(model=name, hidden=(16,)).model
         found[name] = find_architecture(name).build(settings, (12,), 4)
     found["conv"] = find_architecture("conv").build(make_study(model="conv").model, (1, 8, 8), 4)

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuro_eqprop.common.arrays import Ints, Shape
 from neuro_eqprop.networks.operators.base import flatten, power_iteration_norm
-from neuro_eqprop.networks.ops.protocol import Ops, Values
+from neuro_eqprop.networks.ops.protocol import Ops, Values, reshape
 
 PRODUCTS_AT_ONCE = 2**24
 """Largest number of products in memory at a time."""
@@ -81,26 +81,24 @@ class Sparse:
         """The sources j(i, k)."""
         return draw_sources(targets, sources, self.fan_in, self.seed)
 
-    def gather(self, weight: Values, x: Values, onto: Values) -> Values:
+    def gather(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
         """onto + S x for rows x, some targets at a time."""
-        at = self.sources(len(weight), x.shape[1])
-        rows = max(1, PRODUCTS_AT_ONCE // max(1, len(x) * self.fan_in))
-        total = onto + 0.0 * x[:, at[:, 0]]
-        for start in range(0, len(weight), rows):
-            part = slice(start, start + rows)
-            total[:, part] += (x[:, at[part]] * weight[part]).sum(-1)
-        return total
+        at = self.sources(weight.shape[0], x.shape[1])
+        rows = max(1, PRODUCTS_AT_ONCE // max(1, x.shape[0] * self.fan_in))
+        parts = [slice(k, min(k + rows, len(at))) for k in range(0, len(at), rows)]
+        sums = [ops.sum(ops.take_columns(x, at[p]) * weight[p, :], (-1,)) for p in parts]
+        return onto + ops.concat_columns(sums)
 
     def scatter(self, ops: Ops, weight: Values, y: Values, sources: int) -> Values:
         """S^T y for rows y."""
-        at = self.sources(len(weight), sources)
-        products = (y[:, :, None] * weight).reshape(len(y), -1)
+        at = self.sources(weight.shape[0], sources)
+        products = reshape(y[:, :, None] * weight, (y.shape[0], -1))
         return ops.sum_at(products, at.reshape(-1), sources)
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
         """onto + S x, or onto + (S + S^T) x."""
         flat = flatten(x)
-        total = self.gather(weight, flat, onto)
+        total = self.gather(ops, weight, flat, onto)
         return total + self.scatter(ops, weight, flat, flat.shape[1]) if self.symmetric else total
 
     def backward(
@@ -109,15 +107,17 @@ class Sparse:
         """onto + gain times the transposed product."""
         back = self.scatter(ops, weight, y, int(np.prod(shape)))
         if self.symmetric:
-            back = self.gather(weight, y, back)
-        return onto + gain * back.reshape(len(y), *shape)
+            back = self.gather(ops, weight, y, back)
+        return onto + gain * reshape(back, (y.shape[0], *shape))
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The sum over the batch of post_i pre_j(i, k), and of post_j(i, k) pre_i if symmetric."""
         flat = flatten(pre)
-        at = self.sources(len(weight), flat.shape[1])
-        found = ops.einsum("ni,nik->ik", post, flat[:, at])
-        return found + ops.einsum("nik,ni->ik", post[:, at], flat) if self.symmetric else found
+        at = self.sources(weight.shape[0], flat.shape[1])
+        found = ops.einsum("ni,nik->ik", post, ops.take_columns(flat, at))
+        if self.symmetric:
+            found = found + ops.einsum("nik,ni->ik", ops.take_columns(post, at), flat)
+        return found
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """The spectral norm of A(W), by power iteration."""

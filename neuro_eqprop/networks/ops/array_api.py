@@ -7,6 +7,7 @@ with what NumPy alone can do faster. Values leave as NumPy arrays by DLPack.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +163,15 @@ class StandardOps:
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
         """y[:, k] = the sum of the columns j with index[j] = k."""
         return values @ self.one_hot(self.xp.asarray(index), size)
+
+    def take_columns(self, x: Values, index: Ints) -> Values:
+        """x[:, index]."""
+        columns = self.xp.take(x, self.xp.asarray(index.ravel()), axis=1)
+        return self.xp.reshape(columns, (x.shape[0], *index.shape))
+
+    def concat_columns(self, parts: Sequence[Values]) -> Values:
+        """The columns of all parts, side by side."""
+        return self.xp.concat(parts, axis=1)
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +105,14 @@ class NumpyOps(StandardOps):
         for sums, row in zip(found, values, strict=True):
             np.add.at(sums, index, row)
         return found
+
+    def take_columns(self, x: Values, index: Ints) -> Values:
+        """x[:, index]."""
+        return x[:, index]
+
+    def concat_columns(self, parts: Sequence[Values]) -> Values:
+        """The columns of all parts, side by side."""
+        return np.concatenate(parts, axis=1)
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""

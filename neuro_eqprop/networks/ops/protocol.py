@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 from neuro_eqprop.common.arrays import Array, Bits, Ints, Shape
@@ -15,7 +16,7 @@ class Ops(Protocol):
     """Array operations of one library at one precision.
 
     `+`, `-`, `*`, `/`, `@`, `.T` and slices are common to all libraries; the operations below
-    differ between them. Attention, embeddings and sparse weights also use `.sum` and `.reshape`,
+    differ between them. Attention and embeddings also use `.sum` and `.reshape`,
     which NumPy, torch, JAX and CuPy have beside the standard.
     """
 
@@ -92,6 +93,14 @@ class Ops(Protocol):
 
     def sum_at(self, values: Values, index: Ints, size: int) -> Values:
         """y[:, k] = the sum of the columns j of `values` with index[j] = k, for k < size."""
+        ...
+
+    def take_columns(self, x: Values, index: Ints) -> Values:
+        """x[:, index]."""
+        ...
+
+    def concat_columns(self, parts: Sequence[Values]) -> Values:
+        """The columns of all parts, side by side."""
         ...
 
     def activate(self, activation: Activation, u: Values) -> Values:

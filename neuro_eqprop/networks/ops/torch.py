@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -140,6 +140,14 @@ class TorchOps:
         """y[:, k] = the sum of the columns j with index[j] = k."""
         places = torch.from_numpy(index.copy()).to(values.device)
         return values.new_zeros((len(values), size)).index_add(1, places, values)
+
+    def take_columns(self, x: Values, index: Ints) -> Values:
+        """x[:, index]."""
+        return x[:, index]
+
+    def concat_columns(self, parts: Sequence[Values]) -> Values:
+        """The columns of all parts, side by side."""
+        return torch.cat(list(parts), dim=1)
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""
