@@ -86,6 +86,12 @@ class NirModel(SpikingModel):
                 found[name][:, index] = firing[population]
         return found
 
+    def to_lava(self, *, learning: bool = False, **options: Any) -> Any:  # noqa: ANN401
+        """One Lava process, see `SpikingModel.to_lava`; it does not learn."""
+        if learning:
+            raise NirError("only a network that was trained here learns")
+        return super().to_lava(**options)
+
     def to_nir(self) -> Any:  # noqa: ANN401
         """The graph, with the exact description of its steps as metadata."""
         return graph_of(self.document)

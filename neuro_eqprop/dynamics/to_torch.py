@@ -141,7 +141,9 @@ class EquilibriumLayer(nn.Module):
             image = joined(free(split(point)))
         new = joined(at(split(point.detach())))
 
-        def pull_back(pull: Tensor) -> Tensor:
+        def pull_back(pull: Tensor | None) -> Tensor | None:
+            if pull is None:  # nothing depends on it
+                return None
             # Scaled to one: the squares of small residuals underflow in float32.
             size = pull.abs().max().clamp_min(torch.finfo(pull.dtype).tiny)
             source = {ALL: pull / size}

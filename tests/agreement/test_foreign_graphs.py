@@ -176,7 +176,11 @@ def test_every_door_of_a_foreign_graph() -> None:
     again = ne.from_nir(model.to_nir())
     assert again.network.digest == model.network.digest
     np.testing.assert_array_equal(again.run(x, steps=STEPS).predictions, run.predictions)
-    for refused in (lambda: model.record(x, phases=True), model.to_snntorch):
+    for refused in (
+        lambda: model.record(x, phases=True),
+        model.to_snntorch,
+        lambda: model.to_lava(learning=True),
+    ):
         with pytest.raises(NirError, match=r"phases|trained here"):
             refused()
 

@@ -253,6 +253,13 @@ def test_events_of_a_camera_become_frames(model: Model) -> None:
     found = [tuple(place) for place in np.argwhere(data)]
     assert found == [(3, 1), (4, 0), (6, 3)]
     assert data[3, 1] == 2
+    fields = np.dtype([("x", "u2"), ("y", "u2"), ("t", "i8"), ("p", "?")])
+    camera = np.array([(x, y, t, p) for t, x, y, p in events], fields)
+    np.testing.assert_array_equal(
+        net.encode_events(camera, 4, shape=(2, 2, 2), step_time=1000), data
+    )
+    with pytest.raises(ValueError, match=r"shape \(4, 3\), not \(events, 4\)"):
+        net.encode_events([row[:3] for row in events], 4, shape=(2, 2, 2))
     with pytest.raises(ValueError, match="event 3 lies outside 2 x 2 pixels and 3 steps"):
         net.encode_events(events, 3, shape=(2, 2, 2), step_time=1000)
     with pytest.raises(ValueError, match="no input of 8"):

@@ -248,7 +248,8 @@ class StreamedNetwork(ExportedNetwork):
         Parameters
         ----------
         events : array (events, 4)
-            Time, x, y and polarity (0 or -1 for darker, 1 for brighter) of each event.
+            Time, x, y and polarity (0 or -1 for darker, 1 for brighter) of each event; or a
+            structured array with fields t, x, y and p.
         steps : int
             Steps of the recording.
         shape : (height, width) or (2, height, width)
@@ -257,7 +258,12 @@ class StreamedNetwork(ExportedNetwork):
         step_time : float
             Duration of a step in the unit of the times.
         """
-        given = np.asarray(events, dtype=np.float64).reshape(-1, DVS_FIELDS)
+        given = np.asarray(events)
+        if given.dtype.names is not None:
+            given = np.stack([given[name] for name in ("t", "x", "y", "p")], axis=-1)
+        if given.size and given.shape[1:] != (DVS_FIELDS,):
+            raise ValueError(f"events have shape {given.shape}, not (events, {DVS_FIELDS})")
+        given = given.astype(np.float64).reshape(-1, DVS_FIELDS)
         high, wide = shape[-2:]
         if int(np.prod(shape)) != self.features or tuple(shape[:-2]) not in ((), (1,), (2,)):
             raise ValueError(f"an image of shape {tuple(shape)} is no input of {self.features}")
