@@ -354,7 +354,8 @@ def write_profile(fitted: Profile, keys: Sequence[str], base: str, out: Path) ->
             cost = fitted.known(key)
             assert cost is not None
             fields = {
-                **{"value": cost.value, "low": cost.low, "high": cost.high, "unit": cost.unit},
+                **{name: float(f"{getattr(cost, name):.6g}") for name in ("value", "low", "high")},
+                "unit": cost.unit,
                 **{"kind": cost.kind.value, "basis": "measured", "evidence": "given"},
                 **({"boundary": cost.boundary.value} if cost.boundary else {}),
                 **{"src": "measured", "where": "least squares", "workloads": len(fit.left_out)},
