@@ -117,11 +117,11 @@ def make_plastic(
             f"connection {bounded.name!r} has a spectral bound, which a local rule cannot "
             "enforce; learn without a bound, or with model layered"
         )
-    scaled = next((c for c in network.connections if gain_of(c) != 1.0), None)
-    if scaled is not None and rule.numbers is not None:
+    back = next((c for c in network.connections if isinstance(c.operator, OwnFeedback)), None)
+    if back is not None and rule.numbers is not None:
         raise PlasticityError(
-            f"{scaled.name!r} has a gain of {gain_of(scaled):g}, which integers cannot represent; "
-            "learn with feedback 1, or in floating point"
+            f"{back.name!r} has weights of its own, which are real numbers: learn in floating "
+            "point, or with feedback_weights tied"
         )
     hidden = [layer for layer in network.moving if layer.role is Role.HIDDEN]
     biases = {layer.name: np.zeros(layer.size) for layer in network.moving}

@@ -74,6 +74,8 @@ class Diagnostics:
     """Whether the nudge is away from the target, where a larger beta makes matters worse."""
     one_way: bool = False
     """Whether connections act in one direction under a rule that takes them for symmetric."""
+    untied: bool = False
+    """Whether feedback has weights of its own, which differ from the transposed ones."""
 
     @property
     def worst(self) -> str | None:
@@ -134,7 +136,9 @@ class Diagnostics:
         if self.worst is None or self.cosine[self.worst] >= COSINE_LIMIT:
             return None
         why = "use more nudged_steps or a smaller beta"
-        if self.one_way:
+        if self.untied:
+            why = "its feedback has weights of its own, which align while it trains, if they learn"
+        elif self.one_way:
             why = "connections act in one direction alone; use rule 'asymmetric'"
         elif unsettled is not None:
             why = unsettled
@@ -176,8 +180,8 @@ def diagnose(
             gradient = implicit_gradient(
                 exact, network, double, x=x, target=target, state=rest.state, stop=SETTLED
             )
-    if gradient is not None:  # feedback with weights of its own is not to descend the cost
-        own = {back.name for _, back in own_feedback(network)}
+    own = {back.name for _, back in own_feedback(network)}
+    if gradient is not None:  # these weights are not to descend the cost
         gradient = {name: each for name, each in gradient.items() if name not in own}
     cosines = None if gradient is None else cosines_of(update, gradient)
     unsure = cosines is None or min(cosines.values(), default=1.0) < GOOD_COSINE
@@ -191,6 +195,7 @@ def diagnose(
         away=settings.nudging == Nudging.NEGATIVE,
         one_way=settings.name in (Rule.HEBBIAN, Rule.VECTOR_FIELD)
         and bool(one_way_connections(network)),
+        untied=bool(own),
     )
 
 

@@ -90,9 +90,15 @@ def test_biology_learns_feedback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "settings", "error"),
-    [("emulator", {"bits": 8}, "floating point"), ("brian2", {}, "do not decay")],
+    ("on", "kind", "settings", "error"),
+    [
+        ("emulator", "learned", {"bits": 8}, "floating point"),
+        ("emulator", "random", {"bits": 8}, "floating point"),
+        ("brian2", "learned", {}, "do not decay"),
+    ],
 )
-def test_what_cannot_decay_says_so(on: str, settings: dict[str, object], error: str) -> None:
+def test_what_cannot_learn_it_says_so(
+    on: str, kind: str, settings: dict[str, object], error: str
+) -> None:
     with pytest.raises((ValueError, BackendError), match=error):
-        learned_weights(on, "learned", **settings)
+        learned_weights(on, kind, **settings)
