@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import frexp
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -76,9 +76,14 @@ def power_above(x: float) -> float:
     return 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)
 
 
-def chunks(values: Numbers) -> Iterator[Numbers]:
-    """Consecutive parts of an array, flat."""
-    flat = values.reshape(-1)
+def order_of(values: Numbers) -> Literal["C", "F"]:
+    """The order in which an array lies in memory: by rows or by columns."""
+    return "F" if values.flags.f_contiguous else "C"
+
+
+def chunks(values: Numbers, order: Literal["C", "F", "K"] = "K") -> Iterator[Numbers]:
+    """Consecutive parts of an array, flat; in the order of memory unless one is given."""
+    flat = values.ravel(order=order)
     return (flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK))
 
 

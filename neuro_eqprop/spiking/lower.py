@@ -65,7 +65,10 @@ def rates_of(network: Network, values: Mapping[str, Array], coding: Coding) -> d
 
 def snap(values: Array, grid: float) -> Array:
     """The nearest multiples of `grid`."""
-    return np.asarray(np.rint(values / grid) * grid)
+    scaled = np.asarray(values / grid)
+    np.rint(scaled, out=scaled)
+    scaled *= grid
+    return scaled
 
 
 def snapped(synapses: Synapses, grid: float) -> Synapses:

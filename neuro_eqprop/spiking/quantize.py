@@ -9,7 +9,7 @@ from math import frexp, inf, sqrt
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array
-from neuro_eqprop.spiking.arithmetic import TOP, chunks, nearest, power_above
+from neuro_eqprop.spiking.arithmetic import TOP, chunks, nearest, order_of, power_above
 from neuro_eqprop.spiking.fixed_point import integer_sums
 from neuro_eqprop.spiking.ir import FixedPoint, Population, Projection, SpikingNetwork
 from neuro_eqprop.spiking.neurons import neurons_of
@@ -90,8 +90,8 @@ def quantise(
     units = {p.name: unit(network, p, rounded) for p in network.populations}
     populations = tuple(fit(p, units[p.name]) for p in network.populations)
     projections = tuple(
-        replace(projection, synapses=projection.synapses.with_values(new.weight))
-        for projection, new in zip(network.projections, rounded, strict=True)
+        replace(projection, synapses=projection.synapses.with_values(weight))
+        for projection, weight in zip(network.projections, shared_weights(rounded), strict=True)
     )
     made = replace(
         network, populations=populations, projections=projections, fixed=FixedPoint(units)
@@ -101,6 +101,16 @@ def quantise(
     sums = input_sums(made)
     populations_found = (population_report(made, each, sums[each.name]) for each in populations)
     return made, QuantisationReport(rounding, reports, tuple(populations_found))
+
+
+def shared_weights(rounded: Sequence[Rounded]) -> list[Array]:
+    """The weights of each projection; transposed matrices share their memory."""
+    made: list[Array] = []
+    for new in rounded:
+        found = (w.T for w, r in zip(made, rounded, strict=False) if new.whole.base is r.whole)
+        transpose = next(found, None)
+        made.append(new.weight if transpose is None else transpose)
+    return made
 
 
 def finest(network: SpikingNetwork, projection: Projection) -> float:
@@ -189,9 +199,8 @@ def input_sums(network: SpikingNetwork) -> dict[str, Array]:
 def projection_report(projection: Projection, made: Projection, new: Rounded) -> ProjectionReport:
     """The rounding errors of the weights."""
     before, largest, worst, squares, lost = projection.synapses.values, 0, 0.0, 0.0, 0
-    for whole, weight, old in zip(
-        *map(chunks, (new.whole, made.synapses.values, before)), strict=True
-    ):
+    arrays, order = (new.whole, made.synapses.values, before), order_of(new.whole)
+    for whole, weight, old in zip(*(chunks(each, order) for each in arrays), strict=True):
         error = np.abs(weight - old)
         largest, worst = max(largest, int(np.abs(whole).max())), max(worst, float(error.max()))
         squares += float(error @ error)

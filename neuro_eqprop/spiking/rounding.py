@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 
 from neuro_eqprop.common.arrays import Array, Ints
-from neuro_eqprop.spiking.arithmetic import chunks, nearest, power_above
+from neuro_eqprop.spiking.arithmetic import chunks, nearest, order_of, power_above
 from neuro_eqprop.spiking.synapses import Synapses
 
 MANTISSA = 2.0**-7
@@ -131,7 +131,8 @@ def round_values(
     if factor.size > 1:
         scaled = nearest(values / factor, base * rounding.step)
         return Rounded(np.asarray(rounding.step * scaled), factor, base)
-    whole: Ints = np.empty(values.shape, dtype=np.int64)
-    for own, chunk in zip(chunks(whole), chunks(values), strict=True):
+    order = order_of(values)
+    whole: Ints = np.empty(values.shape, dtype=np.int64, order=order)
+    for own, chunk in zip(chunks(whole, order), chunks(values, order), strict=True):
         own[:] = rounding.step * nearest(chunk, base * rounding.step)
     return Rounded(whole, factor, base)
