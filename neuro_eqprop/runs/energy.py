@@ -23,11 +23,16 @@ from neuro_eqprop.chips.energy.result import (
     EnergyReport,
     TrainingCost,
 )
-from neuro_eqprop.chips.energy.sanafe import ARCHITECTURE, NETWORK, write_sanafe
+from neuro_eqprop.chips.energy.sanafe import write_sanafe
 from neuro_eqprop.chips.profile import Device, Profile
 from neuro_eqprop.chips.profiles.load import load_profile, profile_names
 from neuro_eqprop.common.arrays import Ints, type_name
-from neuro_eqprop.files.write import refuse_existing
+from neuro_eqprop.files.write import (
+    make_folder,
+    refuse_foreign,
+    replace_folder,
+    temporary_folder,
+)
 from neuro_eqprop.runs.energy_curve import add_curves
 from neuro_eqprop.runs.energy_settings import EnergySettings
 from neuro_eqprop.runs.event_source import (
@@ -42,7 +47,6 @@ from neuro_eqprop.runs.event_source import (
 )
 from neuro_eqprop.runs.run_folder import ENERGY, RunFolder
 
-SANAFE_FILES = (ARCHITECTURE, NETWORK)
 DENSE_PASSES = 3
 """MACs of a dense training step, in forward passes: one forward pass, two for backprop."""
 
@@ -152,17 +156,16 @@ def export_sanafe(
     The chip is Loihi 1, whose constants SANA-FE has fitted. `predicted` are the classes that the
     rates predict, which the spikes are compared with.
     """
-    refuse_existing(out, force=force)
-    if out.is_dir() and {each.name for each in out.iterdir()} - set(SANAFE_FILES):
-        raise ValueError(f"{out} has other files than those of SANA-FE; name another folder")
+    refuse_foreign(out, force=force)
     settings = with_code(settings, settings.code or "rate")
     ran = simulate_run(run, settings)
     workload = replace(workload_of(ran), by_step=spikes_by_step(ran))
     chip = load_profile("loihi1")
     placement, _ = map_workload(workload, chip, settings, learning=False)
-    path = write_sanafe(out, workload, placement, chip)
+    with temporary_folder(within=make_folder(out.parent)) as temporary:
+        replace_folder(write_sanafe(temporary / "sanafe", workload, placement, chip), out)
     return {
-        "path": str(path),
+        "path": str(out),
         "code": ran.spiking.code,
         "neurons": "replayed",
         "agreement": ran.accuracy(predicted),

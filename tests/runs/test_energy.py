@@ -14,7 +14,9 @@ import neuro_eqprop as ne
 from neuro_eqprop.chips.energy.file import EnergyFileError, read_energy
 from neuro_eqprop.chips.energy.result import EnergyEstimate, EnergyReport
 from neuro_eqprop.chips.workload_file import write_workload
+from neuro_eqprop.cli import main
 from neuro_eqprop.common.arrays import UnknownNameError
+from neuro_eqprop.files.write import MANIFEST
 from neuro_eqprop.runs.energy import no_progress
 from neuro_eqprop.runs.energy_settings import EnergySettings
 from neuro_eqprop.runs.event_source import find_events
@@ -199,3 +201,17 @@ def test_wrong_arguments_are_refused_with_what_exists(trained_run: Path) -> None
         ne.estimate_energy(3, "loihi1")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match=r"energy\.json is missing"):
         ne.estimate_energy(trained_run, ["loihi1"], samples=1, steps=2, beside="nowhere")
+
+
+def test_a_folder_for_sanafe_is_replaced_by_force_unless_it_holds_another_file(
+    tmp_path: Path,
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "net"
+    ne.train("layered", "digits", hidden=(8,), epochs=1, out=run)
+    words = f"translate {run} --to sanafe --samples 1 --out {out}".split()
+    assert [main(words), main(words), main([*words, "--force"])] == [0, 1, 0]
+    assert {path.name for path in out.iterdir()} == {MANIFEST, "architecture.yaml", "network.yaml"}
+    (out / "thesis.tex").write_text("precious")
+    assert main([*words, "--force"]) == 1
+    assert (out / "thesis.tex").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net", "run"]
