@@ -39,6 +39,9 @@ GROUPS = {
     "Backends": ("load_backend", "check_backend"),
 }
 """The headings of the API page; a public name that is in none comes under the last heading."""
+LONGEST = 12
+"""Rows of a table, or parts of a page of results, that are still shown at once."""
+FOLD = "<details><summary>{}</summary>"
 INTRODUCTION = """\
 # Python API
 
@@ -115,9 +118,25 @@ def on_page_markdown(markdown: str, **_: Any) -> str:  # noqa: ANN401
     return markdown.replace(f'--8<-- "{PROFILES.relative_to(ROOT)}"', text)
 
 
+def fold_long_parts(html: str) -> str:
+    """The page with its long tables folded; with all its parts folded if it has a dozen or more."""
+    if html.count("<h2") >= LONGEST:
+        start, *parts = re.split(r"(?=<h2)", html)
+        made = [re.sub(r"</h2>", f"</h2>{FOLD.format('Measurements')}", p, count=1) for p in parts]
+        return start + "".join(f"{part}</details>" for part in made)
+
+    def folded(found: re.Match[str]) -> str:
+        rows = found[0].count("<tr>") - 1
+        return found[0] if rows < LONGEST else f"{FOLD.format(f'{rows} rows')}{found[0]}</details>"
+
+    return re.sub(r"<table>.*?</table>", folded, html, flags=re.DOTALL)
+
+
 def on_page_content(html: str, *, page: Any, **_: Any) -> str:  # noqa: ANN401
     """Lead the links of a notebook to pages, not to their sources, and offer the notebook."""
     path = Path(page.file.src_uri)
+    if path.parent.name == "results":
+        return fold_long_parts(html)
     if path.suffix != ".ipynb":
         return html
     linked = re.sub(r'href="([^":]+)\.(?:md|ipynb)(#[^"]*)?"', r'href="\1.html\2"', html)

@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.common.arrays import ArgumentError, Array, Ints
 from neuro_eqprop.spiking.arithmetic import chunks, nearest, order_of, power_above
 from neuro_eqprop.spiking.synapses import Synapses
 
@@ -24,6 +24,10 @@ SIGN_SCALES = 12
 
 class QuantisationError(ValueError):
     """A network cannot be quantised; the message names the part and the reason."""
+
+
+class BitsError(QuantisationError, ArgumentError):
+    """A number of bits that no weights have."""
 
 
 class Scaling(Enum):
@@ -54,7 +58,7 @@ class Rounding:
             raise QuantisationError(f"bits are an integer such as 8, not {self.bits!r}")
         if not 1 <= self.bits <= 24 or self.most < 1:
             least = 3 if self.even else 1
-            raise QuantisationError(f"weights have {least} to 24 bits, not {self.bits}")
+            raise BitsError(f"weights have {least} to 24 bits, not {self.bits}")
 
     @property
     def step(self) -> int:

@@ -41,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.common.arrays import Array, Ints
+from neuro_eqprop.common.arrays import Array, Bits, Ints
 from neuro_eqprop.dynamics.energy import energy
 from neuro_eqprop.simulators.recordings import TraceData
 from neuro_eqprop.training.trained import TrainedNetwork
@@ -288,6 +288,16 @@ def train_distance(p: Array, q: Array, tau: float) -> float:
     # With Elephant's normalisation, a train of one spike is at the distance 1 from silence.
     squared = overlap(p, p) + overlap(q, q) - 2 * overlap(p, q)
     return float(np.sqrt(max(0.0, squared)))
+
+
+def counted_steps(trace: TraceData) -> Bits:
+    """The steps in which rates are known: in later phases, spikes are counted over a window."""
+    known = np.ones(trace.steps, dtype=bool)
+    if any(kind.binary for kind in trace.kinds.values()):
+        for phase in trace.schedule[1:]:
+            start, _, _ = trace.span(phase.name)
+            known[start : start + phase.window - 1] = False
+    return known
 
 
 def settling_energy(model: TrainedNetwork, trace: TraceData) -> Array:

@@ -392,6 +392,8 @@ class Trace(TraceData):
     ) -> Axes:
         """Draw the energy of the network along settling, for rates and for firing rates.
 
+        Counts of spikes start again with each phase: the curve goes on once they span its window.
+
         Parameters
         ----------
         model : Model
@@ -406,9 +408,10 @@ class Trace(TraceData):
         matplotlib.axes.Axes
 
         """
-        from neuro_eqprop.traces.spike_statistics import settling_energy
+        from neuro_eqprop.traces.spike_statistics import counted_steps, settling_energy
 
-        return plot_energy(self, settling_energy(model, self), sample, ax=ax)
+        course = np.where(counted_steps(self), settling_energy(model, self), np.nan)
+        return plot_energy(self, course, sample, ax=ax)
 
     def plot_weights(self, connection: str, *, ax: Axes | None = None) -> Axes:
         """Draw the weights of a connection as a matrix: after the run if it learned."""

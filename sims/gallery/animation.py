@@ -79,11 +79,18 @@ def main() -> None:
         held = io.BytesIO()
         figure.savefig(held, format="png")
         pyplot.close(figure)
-        frames.append(Image.open(held).convert("P", palette=Image.Palette.ADAPTIVE, colors=48))
+        frames.append(Image.open(held).convert("RGB"))
+    # One palette for all frames, from one of each kind.
+    kinds = [frames[free - 1], frames[len(rates) - 1], frames[-1]]
+    strip = Image.new("RGB", (frames[0].width, frames[0].height * len(kinds)))
+    for k, each in enumerate(kinds):
+        strip.paste(each, (0, k * each.height))
+    palette = strip.quantize(64)
+    frames = [each.quantize(palette=palette, dither=Image.Dither.NONE) for each in frames]
     times = [140] * (len(frames) - 1) + [1500]
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     frames[0].save(
-        PICTURE, save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=True
+        PICTURE, save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False
     )
     print(f"{PICTURE}: {PICTURE.stat().st_size / 1000:.0f} kB, {len(frames)} frames")
 

@@ -164,6 +164,7 @@ def test_wrong_words_of_training_are_refused_before_anything_is_made(
         ("evaluate", "RUN", "--samples", "0"),
         ("evaluate", "RUN", "--samples", "some"),
         ("evaluate", "RUN", "--max-drop", "2"),
+        ("evaluate", "RUN", "--on", "emulator", "--bits", "99"),
         ("simulate", "RUN", "--on", "rate", "--steps", "0"),
         ("simulate", "RUN", "--on", "rate", "--samples", "0"),
         ("simulate", "RUN", "--on", "rate", "--record", "hiden:rate"),

@@ -107,6 +107,16 @@ def test_every_link_leads_to_a_page_of_the_site(site: Path) -> None:
             assert place == "" or f'id="{place}"' in texts[target], link
 
 
+def test_long_results_are_folded(site: Path) -> None:
+    claims = (site / "results" / "claims.html").read_text(encoding="utf-8")
+    assert claims.count("<details>") == claims.count("</details>") == claims.count("<h2")
+    for page in (site / "results").glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for table in re.findall(r"(.{60})<table>(.*?)</table>", text, re.DOTALL):
+            folded = "</summary>" in table[0] or "<details>" in text[: text.index(table[1])]
+            assert table[1].count("<tr>") <= 12 or folded, page.name
+
+
 def test_no_page_loads_anything_from_another_server(site: Path) -> None:
     for page in site.rglob("*.html"):
         found = re.findall(

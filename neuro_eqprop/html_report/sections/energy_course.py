@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
-import numpy as np
-
-from neuro_eqprop.common.arrays import Bits
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.encoding import evenly_spaced
 from neuro_eqprop.html_report.html import chart
 from neuro_eqprop.html_report.section import Section, Shown, asset
 from neuro_eqprop.html_report.sections.settling import phases
-from neuro_eqprop.traces.spike_statistics import settling_energy
-from neuro_eqprop.traces.trace import Trace
+from neuro_eqprop.traces.spike_statistics import counted_steps, settling_energy
 
 MAX_POINTS = 256
 
@@ -50,16 +46,6 @@ def show(run: RunContents) -> Shown:
         f"{chart('energy-course', 'Energy over the steps')}",
         lambda _: {"energyCourse": drawn},
     )
-
-
-def counted_steps(trace: Trace) -> Bits:
-    """The steps in which rates are known: in later phases, spikes are counted over a window."""
-    known = np.ones(trace.steps, dtype=bool)
-    if any(kind.binary for kind in trace.kinds.values()):
-        for phase in trace.schedule[1:]:
-            start, _, _ = trace.span(phase.name)
-            known[start : start + phase.window - 1] = False
-    return known
 
 
 SECTION = Section("descent", "Energy while settling", show, asset("script/energy_course.js"))
