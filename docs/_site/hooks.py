@@ -41,6 +41,8 @@ GROUPS = {
 """The headings of the API page; a public name that is in none comes under the last heading."""
 LONGEST = 12
 """Rows of a table, or parts of a page of results, that are still shown at once."""
+MOST_ROWS = 50
+"""Rows of all tables of a page from which on its parts are folded."""
 FOLD = "<details><summary>{}</summary>"
 INTRODUCTION = """\
 # Python API
@@ -119,8 +121,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:  # noqa: ANN401
 
 
 def fold_long_parts(html: str) -> str:
-    """The page with its long tables folded; with all its parts folded if it has a dozen or more."""
-    if html.count("<h2") >= LONGEST:
+    """The page with its long tables folded; with all its parts folded if it has many."""
+    if html.count("<h2") >= LONGEST or html.count("<tr>") >= MOST_ROWS:
         start, *parts = re.split(r"(?=<h2)", html)
         made = [re.sub(r"</h2>", f"</h2>{FOLD.format('Measurements')}", p, count=1) for p in parts]
         return start + "".join(f"{part}</details>" for part in made)
