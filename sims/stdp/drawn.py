@@ -58,7 +58,8 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         )
         assert model.trace is not None
         trace = model.trace.load()
-    found = {name: ne.spike_timing(trace, name, tau=settings["tau"]) for name in CONNECTIONS}
+    tau, most = settings["tau"], min(40, settings["steps"] // 2)
+    found = {name: ne.spike_timing(trace, name, tau=tau, most=most) for name in CONNECTIONS}
     return {n: {key: getattr(each, key) for key in MEASURES} for n, each in found.items()}
 
 
