@@ -24,6 +24,8 @@ BLOCKS = ("modern", "multiscale")
 CLIPPED = (*LAYERED, *LOOPS, *BLOCKS)
 ALL = (*CLIPPED, "transformer")
 """The models whose defaults are derived; the others have recipes of their own."""
+NUDGED = (*ALL, "conv")
+"""The models whose phases are derived."""
 
 FEW_SAMPLES = 5000
 """Training samples below which a network settles for longer, which costs little there."""
@@ -126,6 +128,7 @@ def is_displaced(study: Study) -> bool:
     plain = (rule.damping, rule.order, rule.anderson, rule.tolerance) == (1.0, "sequential", 0, 0.0)
     subtracted = study.model.name in ("toroidal", "sparse")
     subtracted = subtracted or study.get("feedback_weights", TIED) != TIED
+    subtracted = subtracted or study.get("pool") == "max"
     return rule.name == Rule.HEBBIAN and plain and not subtracted and study.get("symmetric", True)
 
 
@@ -134,7 +137,7 @@ def steps(study: Study, data: Dataset) -> tuple[int, int]:
     if not is_displaced(study) or study.model.name == "transformer":
         return 15, 8
     few = len(data.train) < FEW_SAMPLES
-    if study.model.name in LAYERED:
+    if study.model.name in (*LAYERED, "conv"):
         return (3, 1) if few else (2, 1)
     return (8, 5) if few else (4, 2)
 
@@ -204,27 +207,31 @@ DERIVED: tuple[Derived, ...] = (
         "0.02 where the nudged phase is computed as a displacement of the free one (0.002 in "
         "`modern` and `multiscale`, whose feedback is full), 0.1 where the phases are subtracted "
         "(`toroidal`, `sparse`, rules other than `hebbian`, solvers with options, feedback with "
-        "weights of its own)",
+        "weights of its own, maxima)",
+        NUDGED,
         contrasts=True,
     ),
     Derived(
         "nudging",
         nudging,
         f"`positive` for displacements with beta up to {SMALL_BETA:g}, else `centered`",
+        NUDGED,
         contrasts=True,
     ),
     Derived(
         "free_steps",
         lambda study, data: steps(study, data)[0],
-        f"`layered` 2, others 4; below {FEW_SAMPLES} samples 3 and 8; 15 for `transformer` and "
-        f"where phases are subtracted",
+        f"`layered` and `conv` 2, others 4; below {FEW_SAMPLES} samples 3 and 8; 15 for "
+        f"`transformer` and where phases are subtracted",
+        NUDGED,
         contrasts=True,
     ),
     Derived(
         "nudged_steps",
         lambda study, data: steps(study, data)[1],
-        "`layered` 1, others 2; below 5000 samples 1 and 5; 8 for `transformer` and where phases "
-        "are subtracted",
+        "`layered` and `conv` 1, others 2; below 5000 samples 1 and 5; 8 for `transformer` and "
+        "where phases are subtracted",
+        NUDGED,
         contrasts=True,
     ),
     Derived(

@@ -95,8 +95,15 @@ def test_presets() -> None:
 
 
 def test_models_with_recipes_of_their_own_keep_them() -> None:
-    for model in ("conv", "pyramid", "text", "predictive"):
+    for model in ("pyramid", "text", "predictive"):
         assert derive({"model": model}, FEW) == make_study(model=model)
+
+
+def test_phases_of_convolutional_networks_are_derived() -> None:
+    conv = derive({"model": "conv"}, FEW)
+    assert set(conv.chosen) == {"beta", "nudging", "free_steps", "nudged_steps"}
+    largest = derive({"model": "conv", "pool": "max"}, FEW)
+    assert (conv.rule.nudging, largest.rule.nudging) == ("positive", "centered")
 
 
 def test_what_was_chosen_is_kept_in_the_file(tmp_path: Path) -> None:
