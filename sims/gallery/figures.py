@@ -7,13 +7,13 @@ docs/reference/gallery.md with the pictures beside it.
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib as mpl
+from markdown.extensions.toc import slugify
 
 ROOT = Path(__file__).parents[2]
 PAGE, PICTURES = ROOT / "docs" / "reference" / "gallery.md", ROOT / "docs" / "pictures" / "gallery"
@@ -52,11 +52,6 @@ PLOTS = {
 }
 
 
-def anchor(title: str) -> str:
-    """The place of a heading on its page."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-
-
 def main() -> None:
     """Draw every figure and write the page."""
     mpl.use("Agg")
@@ -66,7 +61,7 @@ def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     names: dict[str, Any] = {}
     links = "\n".join(
-        f'<a href="#{anchor(title)}"><img src="../pictures/gallery/{key}.png" alt="{title}" '
+        f'<a href="#{slugify(title, "-")}"><img src="../pictures/gallery/{key}.png" alt="{title}" '
         f'loading="lazy"><span>{title}</span></a>'
         for key, (title, _) in PLOTS.items()
     )
