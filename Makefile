@@ -45,7 +45,7 @@ $(VENV)/env.done: pyproject.toml $(PINS) | $(BIN)/python
 	@echo "installing neuro_eqprop and its packages into $(VENV), with $$($(BIN)/python --version), once:"
 	@echo "$(if $(TORCH),with torch for '$(TORCH)' (cpu: under 2 GB),over 5 GB, most of it torch with its CUDA libraries; stop and add TORCH=cpu for under 2 GB)"
 	$(INSTALL) --editable .
-	PIP_CONSTRAINT=$(PINS) $(BIN)/neuro-eqprop lava install
+	PIP_CONSTRAINT="$(abspath $(PINS))" $(BIN)/neuro-eqprop lava install
 	@touch $@
 
 # NeuroBench and lava-dl without their dependencies (sound, event cameras, OpenCV): the tests use
