@@ -106,7 +106,7 @@ class Field:
 
     def change(self, new: State, old: State) -> Array:
         """The largest change of any rate, for each sample."""
-        changes = [self.ops.max_abs(new[name] - old[name]) for name in new]
+        changes = [self.ops.max_change(new[name], old[name]) for name in new]
         return np.asarray(np.max(changes, axis=0))
 
     def dots(self, a: State, b: State) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,15 +130,33 @@ def score(
 ) -> Score:
     """Evaluate all samples of a split, at most a thousand at a time.
 
-    Only the drive of the output leaves the device. Large networks settle fewer samples at a time,
-    so that their states fit the cache of a processor.
+    Only the drive of the output leaves the device.
+    """
+
+    def settled_drive(x: Array) -> tuple[Array, Array]:
+        settled, drive = settle(ops, network, params, x, stop, damping)
+        return drive, settled.residual
+
+    return score_by(settled_drive, network, split, stop)
+
+
+def score_by(
+    settled_drive: Callable[[Array], tuple[Array, Array]],
+    network: Network,
+    split: Split,
+    stop: Stop,
+) -> Score:
+    """Evaluate all samples by a function from samples to drives of the output and residuals.
+
+    Large networks settle fewer samples at a time, so that their states fit the cache of a
+    processor.
     """
     counts = np.zeros((network.output.size, network.output.size), dtype=np.int64)
     converged = 0
     for part in split.parts(samples_at_once(network)):
-        settled, drive = settle(ops, network, params, part.x, stop, damping)
+        drive, residual = settled_drive(part.x)
         np.add.at(counts, (part.y, drive.argmax(axis=1)), 1)
-        converged += int((settled.residual <= (stop.tolerance or np.inf)).sum())
+        converged += int((residual <= (stop.tolerance or np.inf)).sum())
     return Score(counts, converged / len(split))
 
 

@@ -14,7 +14,7 @@ from neuro_eqprop.common.arrays import check_callback
 from neuro_eqprop.runs.executors import Executor
 from neuro_eqprop.runs.workers import Shared
 from neuro_eqprop.simulators.base import Backend
-from neuro_eqprop.simulators.recordings import RecordingPlan
+from neuro_eqprop.simulators.recordings import RecordingPlan, check_requests
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 SampleCallback = Callable[[int], None]
@@ -109,6 +109,9 @@ class RecordingSettings:
     force: bool = False
     announce: AnnounceCallback = no_announcement
     repeats: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "record", check_requests(self.record))
 
     def repeated(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Values of the samples (samples, ...), once for every repeat."""

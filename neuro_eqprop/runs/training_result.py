@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.dynamics.inference import COARSE, score
+from neuro_eqprop.dynamics.inference import COARSE
 from neuro_eqprop.networks import ops as array_ops
 from neuro_eqprop.networks.feedback import alignment
 from neuro_eqprop.runs import run_folder
+from neuro_eqprop.training.fast.scoring import score
 from neuro_eqprop.training.history import History
 from neuro_eqprop.training.study import Study
 from neuro_eqprop.training.trained import TrainedNetwork

@@ -91,6 +91,13 @@ def split_request(request: str, kinds: Mapping[str, ActivityKind]) -> tuple[str,
     return name, ALIASES.get(variable, variable)
 
 
+def check_requests(record: Iterable[str]) -> tuple[str, ...]:
+    """What to record, in a tuple; a TypeError if it is no collection."""
+    if isinstance(record, str) or not isinstance(record, Iterable):
+        raise TypeError(f"record is {type_name(record)}; give a list such as ['hidden:drive']")
+    return tuple(record)
+
+
 def parse_record(
     requests: Iterable[str],
     kinds: Mapping[str, ActivityKind],
@@ -100,11 +107,9 @@ def parse_record(
 
     A request is `population:variable`, or `connection:hebbian` for a connection in `weights`.
     """
-    if not isinstance(requests, Iterable):
-        raise TypeError(f"record is {type_name(requests)}; give a list such as ['hidden:drive']")
     chosen = {(name, kind.variables[0]) for name, kind in kinds.items()}
     synapses: dict[str, dict[Synapse, None]] = {}
-    for request in requests:
+    for request in check_requests(requests):
         name, variable = split_request(request, kinds)
         if "->" in name:
             if variable != HEBBIAN:

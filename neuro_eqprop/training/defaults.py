@@ -192,6 +192,7 @@ DERIVED: tuple[Derived, ...] = (
     Derived("height", height, "2 for `box`: all spike codes carry it, scaled to 0..1", CLIPPED),
     Derived("feedback", feedback, "0.1; 0.02 from three layers on", LAYERED),
     Derived("feedback", lambda study, data: 0.1, "0.1", LOOPS),
+    Derived("feedback", lambda study, data: 0.02, "0.02", ("conv",)),
     Derived(
         "bound",
         layer_bound,

@@ -10,10 +10,11 @@ import torch
 
 from neuro_eqprop.common.arrays import Array
 from neuro_eqprop.data import Dataset, Split, one_hot
-from neuro_eqprop.dynamics.inference import COARSE, score
+from neuro_eqprop.dynamics.inference import COARSE
 from neuro_eqprop.networks.network import Network
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.diagnostics import Diagnostics
+from neuro_eqprop.training.fast.scoring import score
 from neuro_eqprop.training.study import Study
 
 

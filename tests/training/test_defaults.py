@@ -101,7 +101,7 @@ def test_models_with_recipes_of_their_own_keep_them() -> None:
 
 def test_phases_of_convolutional_networks_are_derived() -> None:
     conv = derive({"model": "conv"}, FEW)
-    assert set(conv.chosen) == {"beta", "nudging", "free_steps", "nudged_steps"}
+    assert set(conv.chosen) == {"feedback", "beta", "nudging", "free_steps", "nudged_steps"}
     largest = derive({"model": "conv", "pool": "max"}, FEW)
     assert (conv.rule.nudging, largest.rule.nudging) == ("positive", "centered")
 

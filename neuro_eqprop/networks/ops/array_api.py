@@ -217,9 +217,9 @@ class StandardOps:
         """The sum over the batch."""
         return self.xp.sum(values, axis=0)
 
-    def max_abs(self, values: Values) -> Array:
-        """The largest absolute value of each sample."""
-        rows = self.xp.reshape(self.xp.abs(values), (values.shape[0], -1))
+    def max_change(self, new: Values, old: Values) -> Array:
+        """The largest absolute difference of each sample."""
+        rows = self.xp.reshape(self.xp.abs(new - old), (new.shape[0], -1))
         return np.asarray(host(self.xp.max(rows, axis=1)), dtype=np.float64)
 
     def dots(self, a: Values, b: Values) -> Array:

@@ -135,8 +135,8 @@ class Ops(Protocol):
         """The sum over the batch."""
         ...
 
-    def max_abs(self, values: Values) -> Array:
-        """The largest absolute value of each sample."""
+    def max_change(self, new: Values, old: Values) -> Array:
+        """The largest absolute difference of each sample."""
         ...
 
     def dots(self, a: Values, b: Values) -> Array:

@@ -193,9 +193,11 @@ class TorchOps:
         """The sum over the batch."""
         return values.sum(dim=0)
 
-    def max_abs(self, values: Values) -> Array:
-        """The largest absolute value of each sample."""
-        return self.to_numpy(values.abs().flatten(1).amax(dim=1))
+    def max_change(self, new: Values, old: Values) -> Array:
+        """The largest absolute difference of each sample."""
+        change = new - old
+        size = change.abs() if change.is_complex() else change.abs_()
+        return self.to_numpy(size.flatten(1).amax(dim=1))
 
     def dots(self, a: Values, b: Values) -> Array:
         """The scalar product of each sample's values."""
