@@ -43,7 +43,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Architecture: "layered", "looped", "conv", "transformer", ...
     hidden : tuple of int, optional
         Number of units of each hidden layer; None for the default of the model.
-    activation, output, bound, feedback, rule, nudging, beta, epochs, batch, learning_rate
+    activation, output, bound, feedback, feedback_weights, rule, nudging, beta, epochs, batch, learning_rate
         Settings of the network and its training, as listed by `neuro-eqprop train --help`; None for
         what is derived from the model and the samples (`neuro_eqprop.training.defaults`).
     seed : int
@@ -93,6 +93,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         output: str | None = None,
         bound: float | None = None,
         feedback: float | None = None,
+        feedback_weights: str | None = None,
         rule: str | None = None,
         nudging: str | None = None,
         beta: float | None = None,
@@ -106,7 +107,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.model, self.hidden = model, hidden
         self.activation, self.output = activation, output
-        self.bound, self.feedback = bound, feedback
+        self.bound, self.feedback, self.feedback_weights = bound, feedback, feedback_weights
         self.rule, self.nudging, self.beta = rule, nudging, beta
         self.epochs, self.batch, self.learning_rate = epochs, batch, learning_rate
         self.seed, self.shape, self.more, self.verbose = seed, shape, more, verbose

@@ -390,7 +390,9 @@ def read(path: Path) -> Study:
 def names_of_settings(names: Any, study: Study) -> tuple[str, ...]:  # noqa: ANN401
     """The names of settings of a study; ValueError for anything else."""
     known = study.flat()
-    if not isinstance(names, list) or not all(name in known for name in names):
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) and name in known for name in names
+    ):
         raise ValueError(f"{CHOSEN} is {names!r}; it lists names of settings")
     return tuple(names)
 

@@ -34,6 +34,7 @@ VALUES: tuple[Any, ...] = (
     *({"low": 1, "high": 0}, list(range(100)), "digits", "2020-01-01", b"".hex(), 0.1, 3.5, -0.0),
 )
 DEEP = 100_000
+MOST_LEVELS = 200
 
 
 def any_value(random: Random) -> Any:  # noqa: ANN401
@@ -44,7 +45,7 @@ def any_value(random: Random) -> Any:  # noqa: ANN401
 def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401
     """The paths to all values of a JSON value."""
     yield here
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list) and len(here) < MOST_LEVELS:
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from places(inner, (*here, key))
 

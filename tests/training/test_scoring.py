@@ -9,6 +9,7 @@ import pytest
 
 import neuro_eqprop as ne
 from neuro_eqprop.dynamics import inference
+from neuro_eqprop.dynamics.solve import Stop
 from neuro_eqprop.networks.ops.torch import TorchOps
 from neuro_eqprop.training.fast import scoring
 from neuro_eqprop.training.fast.structure import is_supported
@@ -29,7 +30,7 @@ DATA = ne.load_data("digits")
 )
 @pytest.mark.parametrize("stop", [inference.SETTLED, inference.COARSE])
 def test_scores_are_those_of_the_general_solver(
-    model: str, settings: dict[str, Any], stop: inference.Stop, monkeypatch: pytest.MonkeyPatch
+    model: str, settings: dict[str, Any], stop: Stop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained = ne.train(model, DATA, epochs=1, **settings)
     ops = TorchOps()
