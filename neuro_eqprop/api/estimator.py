@@ -43,9 +43,11 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Architecture: "layered", "looped", "conv", "transformer", ...
     hidden : tuple of int, optional
         Number of units of each hidden layer; None for the default of the model.
-    activation, output, bound, feedback, feedback_weights, rule, nudging, beta, epochs, batch, learning_rate
-        Settings of the network and its training, as listed by `neuro-eqprop train --help`; None for
-        what is derived from the model and the samples (`neuro_eqprop.training.defaults`).
+    activation, output, bound, feedback, feedback_weights
+        Settings of the network, as listed by `neuro-eqprop train --help`; None for what is derived
+        from the model and the samples (`neuro_eqprop.training.defaults`).
+    rule, nudging, beta, epochs, batch, learning_rate
+        Settings of the training, likewise.
     seed : int
         Random seed of parameters and batches.
     shape : tuple of int, optional

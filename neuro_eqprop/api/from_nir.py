@@ -118,8 +118,9 @@ def from_nir(graph: Any, assume: str | Assumptions | None = None) -> SpikingMode
     -------
     SpikingModel
         The spiking model. Of a graph of this package, `model` is the rate model with its weights
-        and biases; where spikes needed rates scaled to 0..1, it is the scaled one. Another graph runs, is recorded and becomes a Lava or Brian2 network too; its
-        output is `latency` steps later than in its framework.
+        and biases; where spikes needed rates scaled to 0..1, it is the scaled one. Another graph
+        runs, is recorded and becomes a Lava or Brian2 network too; its output is `latency` steps
+        later than in its framework.
 
     Raises
     ------
