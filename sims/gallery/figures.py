@@ -26,8 +26,15 @@ x, y = data.test.x[:20], data.test.y[:20]
 rates = model.record(x, y, phases=True)
 trace = model.to_spiking(code="rate").record(x, y, phases=True, on="emulator")
 chip = ne.learn_on_chip(
-    "layered", data, hidden=(32,), code="rate", epochs=2, samples=200, beta=0.2,
-    learning_rate=0.05, record=["input:spikes", "hidden->output:hebbian"],
+    "layered",
+    data,
+    hidden=(32,),
+    code="rate",
+    epochs=2,
+    samples=200,
+    beta=0.2,
+    learning_rate=0.05,
+    record=["input:spikes", "hidden->output:hebbian"],
 )
 run = model.to_spiking(code="rate").run(x, on="emulator")
 energy = ne.estimate_energy(run, ["loihi1", "loihi2"])
@@ -65,17 +72,19 @@ def main() -> None:
         f'loading="lazy"><span>{title}</span></a>'
         for key, (title, _) in PLOTS.items()
     )
-    parts = [
-        "# Gallery",
-        "Every figure is one line of Python. Click a picture for its line.",
-        f'<div class="thumbnails">\n{links}\n</div>',
-    ]
     made_by = (
         "## The lines before\n\nA plot draws with matplotlib and returns its axes (a list of them "
         "for a synapse), to label or save: `axes.figure.savefig(...)`. Most take `ax=` to draw "
         "into axes of your own. `trace.show()` is interactive. All figures need these lines once; "
         "`python sims/gallery/figures.py` runs them and draws all."
     )
+    parts = [
+        "# Gallery",
+        "Every figure is one line of Python. Click a picture for its line.",
+        f'<div class="thumbnails">\n{links}\n</div>',
+        made_by,
+        f"```python\n{SETUP}```",
+    ]
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         os.chdir(folder)
@@ -90,7 +99,6 @@ def main() -> None:
             parts += [f"## {title}", f"![{title}](../pictures/gallery/{key}.png)"]
             parts.append(f"```python\n{line}\n```")
             print(key, flush=True)
-    parts += [made_by, f"```python\n{SETUP}```"]
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
