@@ -16,6 +16,7 @@ from typing import Any
 # Two threads on a busy machine of two cores wait for each other: some tests took twenty times as
 # long. Read by NumPy and torch when they are first imported, hence before them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("COLUMNS", None)  # workers have one, and printed tables follow it
 
 # Two workers of pytest-xdist must not write the same file of compiled code at once: each has its
 # own folder, kept for the next time.
