@@ -258,7 +258,7 @@ def test_all_networks_share_few_compiled_functions() -> None:
         run_case(load_backend("emulator"), replace(case, network=network))
     ran(Emulator(), pair(np.random.default_rng(0)))
     signatures = emulate.signatures  # type: ignore[attr-defined]
-    assert 2 <= len(signatures)
+    assert len(signatures) >= 2
     assert len(set(signatures) - before) <= 3 * 3 * 2
     given = [each for one in signatures for part in one for each in getattr(part, "types", [part])]
     arrays = [each for each in given if hasattr(each, "dtype")]
