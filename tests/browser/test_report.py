@@ -127,7 +127,7 @@ def keep(seen: Visit, name: str) -> None:
 
 
 def test_page_loads_quietly_and_needs_no_network(seen: Visit, html: Path) -> None:
-    assert seen.page.locator(".js-plotly-plot").count() == 14
+    assert seen.page.locator(".js-plotly-plot").count() == 16
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 1280
     keep(seen, "desktop")
     assert seen.complaints == []
