@@ -10,7 +10,6 @@ from neuro_eqprop.dynamics.inference import COARSE
 from neuro_eqprop.networks import ops as array_ops
 from neuro_eqprop.networks.feedback import alignment
 from neuro_eqprop.runs import run_folder
-from neuro_eqprop.training.fast.scoring import score
 from neuro_eqprop.training.history import History
 from neuro_eqprop.training.study import Study
 from neuro_eqprop.training.trained import TrainedNetwork
@@ -20,6 +19,8 @@ def training_result(
     model: TrainedNetwork, data: Dataset, *, out: Path | None, seconds: float
 ) -> dict[str, Any]:
     """Return the fields of `train --json`."""
+    from neuro_eqprop.training.fast.scoring import score  # imports torch
+
     study, network = model.study or Study(), model.network
     last = model.history[model.epochs - 1]
     ops = array_ops.TorchOps(device=study.training.device)
