@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,10 @@ def run_watched(
         raise RuntimeError(
             "this graph was stopped, and Lava cannot start it again; make its processes anew"
         )
+    for actor in actors_of(runtime):
+        if not hasattr(actor, "joining"):
+            actor.joining = Lock()
+            actor.join = partial(join_alone, actor, actor.join)
     follow(runtime, runtime.start, condition, timeout=timeout)
 
 
@@ -172,14 +176,22 @@ def follow(
     return results[0]
 
 
+def join_alone(actor: Any, join: Callable[[], None]) -> None:  # noqa: ANN401
+    """Join a process while no other thread asks for its end."""
+    with actor.joining:
+        join()
+
+
 def has_failed(actor: Any) -> bool:  # noqa: ANN401
     """Whether a process of the graph raised an error or was killed."""
+    if not actor.joining.acquire(blocking=False):  # the thread of `follow` joins it now
+        return False
     try:
         return not actor._is_done and (
             actor.exception is not None or actor.exitcode not in (None, 0)
         )
-    except (OSError, ValueError):  # the thread of `follow` joins it now
-        return False
+    finally:
+        actor.joining.release()
 
 
 def processes_of(runtime: Any) -> dict[int, Any]:  # noqa: ANN401
