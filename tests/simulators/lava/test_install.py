@@ -143,6 +143,7 @@ print("ran", flush=True)
 ENDS = {
     "an error": ("raise ValueError('x')", 1),
     "sys.exit": ("sys.exit(3)", 3),
+    "stop": ("sink.stop()", 0),
     "Ctrl-C": ("os.killpg(0, signal.SIGINT); time.sleep(60)", 130),
     "Ctrl-C in a run": (
         "import threading; threading.Timer(0.5, lambda: os.killpg(0, signal.SIGINT)).start()\n"
@@ -171,12 +172,13 @@ WATCHED = SCRIPT.replace("from neuro_eqprop.simulators.lava.setup import prepare
 WATCHED = WATCHED.replace("prepare_import()\n", "from neuro_eqprop.lava import watch\n")
 WATCHED = WATCHED.replace("sink.run(", "watch(sink).run(")
 WATCHED_ENDS = {
-    "an error": "raise ValueError('x')",
-    "a dead child before stop": KILL + "sink.stop()",
-    "a dead child before a variable is read": KILL + "sink.data.get()",
+    "an error": ("raise ValueError('x')", 1),
+    "stop": ("sink.stop()", 0),
+    "a dead child before stop": (KILL + "sink.stop()", 1),
+    "a dead child before a variable is read": (KILL + "sink.data.get()", 1),
 }
 SCRIPTS = {how: (SCRIPT + end, code) for how, (end, code) in ENDS.items()}
-SCRIPTS |= {f"watched: {how}": (WATCHED + end, 1) for how, end in WATCHED_ENDS.items()}
+SCRIPTS |= {f"watched: {how}": (WATCHED + end, code) for how, (end, code) in WATCHED_ENDS.items()}
 
 
 @pytest.mark.lava

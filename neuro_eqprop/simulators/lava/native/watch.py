@@ -142,6 +142,8 @@ def follow(
     **options: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
     """Call a method of a runtime in a thread; end it if a process fails, or none makes a step."""
+    if sys.is_finalizing() or has_stopped(runtime):  # no thread starts while Python ends
+        return call(*arguments, **options)
     results: list[Any] = []
     failures: list[BaseException] = []
 
