@@ -15,7 +15,7 @@ import pytest
 
 from neuro_eqprop.simulators.base import Backend, BackendError
 from neuro_eqprop.simulators.brian2 import simulator as simulator_module
-from neuro_eqprop.simulators.brian2.setup import SETTINGS, settings, simulator
+from neuro_eqprop.simulators.brian2.setup import known_settings, settings, simulator
 from neuro_eqprop.simulators.brian2.simulator import Brian2, values_per_sample
 from neuro_eqprop.simulators.recordings import NOTHING
 from neuro_eqprop.simulators.registry import load_backend
@@ -71,7 +71,7 @@ def test_nothing_is_left_behind_in_a_fresh_process(tmp_path: Path) -> None:
 @pytest.mark.brian2
 def test_settings_of_the_user_are_restored() -> None:
     brian2 = simulator()
-    before = {key: brian2.prefs[key] for key in SETTINGS}
+    before = {key: brian2.prefs[key] for key in known_settings(brian2)}
     brian2.prefs["codegen.target"] = "cython"
     brian2.prefs["core.default_float_dtype"] = np.float32
     clock = float(brian2.defaultclock.dt)
@@ -88,17 +88,17 @@ def test_settings_of_the_user_are_restored() -> None:
 @pytest.mark.brian2
 def test_settings_are_restored_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     brian2 = simulator()
-    before = {key: brian2.prefs[key] for key in SETTINGS}
-    assert before != SETTINGS
+    before = {key: brian2.prefs[key] for key in known_settings(brian2)}
+    assert before != known_settings(brian2)
 
     def fail(*_: object, **__: object) -> None:
-        assert {key: brian2.prefs[key] for key in SETTINGS} == SETTINGS
+        assert {key: brian2.prefs[key] for key in known_settings(brian2)} == known_settings(brian2)
         raise RuntimeError("on purpose")
 
     monkeypatch.setattr(simulator_module, "synapses", fail)
     with pytest.raises(RuntimeError, match="on purpose"):
         run_case(load_backend("brian2"), NAMED["self-projection"])
-    assert {key: brian2.prefs[key] for key in SETTINGS} == before
+    assert {key: brian2.prefs[key] for key in known_settings(brian2)} == before
 
 
 @pytest.mark.brian2

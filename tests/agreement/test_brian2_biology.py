@@ -31,7 +31,7 @@ from neuro_eqprop.simulators.biology.simulator import (
     values_per_sample,
 )
 from neuro_eqprop.simulators.brian2.continuous import Brian2Biology
-from neuro_eqprop.simulators.brian2.setup import SETTINGS, simulator
+from neuro_eqprop.simulators.brian2.setup import known_settings, simulator
 from neuro_eqprop.simulators.recordings import NOTHING, MemorySink, Record, Recording
 from neuro_eqprop.simulators.reference.simulator import Reference
 from neuro_eqprop.spiking.ir import (
@@ -309,7 +309,7 @@ def test_samples_and_neurons_have_noise_of_their_own() -> None:
 
 def test_nothing_global_is_changed_and_objects_are_freed() -> None:
     brian2 = simulator()
-    before = {key: brian2.prefs[key] for key in SETTINGS}
+    before = {key: brian2.prefs[key] for key in known_settings(brian2)}
     chance = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
     counted: list[tuple[int, int]] = []
     for _ in range(2):
@@ -319,7 +319,7 @@ def test_nothing_global_is_changed_and_objects_are_freed() -> None:
         alive = brian2.NeuronGroup.__instances__(), brian2.Synapses.__instances__()
         counted.append((len(alive[0]), len(alive[1])))
     assert counted[0] == counted[1]
-    assert {key: brian2.prefs[key] for key in SETTINGS} == before
+    assert {key: brian2.prefs[key] for key in known_settings(brian2)} == before
     assert (np.random.get_state()[1] == chance).all()  # type: ignore[index]  # noqa: NPY002
 
 

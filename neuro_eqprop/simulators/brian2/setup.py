@@ -90,11 +90,16 @@ def forget_logs(brian2: ModuleType) -> None:
     logger.file_handler = logger.tmp_log = logger.tmp_script = None
 
 
+def known_settings(brian2: ModuleType) -> dict[str, Any]:
+    """The preferences of this backend that this version of Brian2 has."""
+    # Brian2 2.8, the last on Python 3.10, has no `stop_on_keyboard_interrupt`.
+    return {key: value for key, value in SETTINGS.items() if key in brian2.prefs}
+
+
 @contextmanager
 def settings(brian2: ModuleType) -> Iterator[None]:
     """Context with the preferences of this backend; those of the user are restored at exit."""
-    # Brian2 2.8, the last on Python 3.10, has no `stop_on_keyboard_interrupt`.
-    wanted = {key: value for key, value in SETTINGS.items() if key in brian2.prefs}
+    wanted = known_settings(brian2)
     before = {key: brian2.prefs[key] for key in wanted}
     with warnings.catch_warnings():
         # Brian2 2.9 uses names that newer versions of its parser call deprecated.
