@@ -116,7 +116,7 @@ oldest: dev
 	fi
 
 lava-test: $(VENV)/env.done
-	$(INSTALL) hypothesis pytest pytest-timeout pytest-xdist
+	$(INSTALL) brian2-loihi hypothesis pytest pytest-timeout pytest-xdist
 	$(WITHOUT_DEPENDENCIES) lava-dl
 	NEURO_EQPROP_DATA="$(DATA)" $(PYTEST) -m "(lava or brian2) and not slow" tests/agreement tests/simulators/lava
 
